@@ -21,7 +21,7 @@ from tiercel.layers.fairshare.server import memory_folder, running_server
 
 ROUNDS = 5
 COUNT = 3000
-#: Longer than kernels keep what they know of a file, here and by bindfs, seconds.
+#: Longer than the kernel keeps attributes for bindfs, seconds.
 FORGOTTEN_S = 1.2
 
 

@@ -54,20 +54,19 @@ LAYERS = {
     },
     "fairshare/client/src": {
         "declarations": "*.h",
-        "transport": "config.c identity.c sha256.c copy.c ring.c socket.c segment.c ways.c",
-        "session": "session.c table.c fork.c request.c stripe.c files.c bulk.c stripe_io.c path.c",
-        "calls": "calls_*.c",
-        "start": "start.c",
+        "transport": "copy.c segment.c session.c ways.c",
+        "transfers": "bulk.c",
+        "calls": "calls.c",
     },
     "fairshare/server/src": {
         "ground": "accounts errno safe cgroup config copy fault jobs slurm log sent_away seat patience area "
-        "creds epoll budget rights writes",
+        "creds epoll budget rights writes members apart",
         "wire": "segment session connection outcome",
-        "files": "tree mapping handles locks identity data door",
+        "files": "tree mapping handles locks caches identity data door vouchers",
         "scheduler": "queue charges hot arrivals strangers",
         "state": "server",
         "operations": "call ops ops::* control status",
-        "front ends": "server::* inside fuse fuse::* lanes metrics peers",
+        "front ends": "server::* inside fuse fuse::* lanes link metrics peers",
         "program": "worker start lib",
     },
 }

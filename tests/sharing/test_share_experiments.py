@@ -15,13 +15,11 @@ import pytest
 
 from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.programs import find_programs
-from tiercel.layers.fairshare.protocol import client_environment
-from tiercel.layers.fairshare.server import running_server
 from tiercel.sharing import application_experiment as applications
 from tiercel.sharing import applications as catalogue
 from tiercel.sharing import engine
 from tiercel.sharing.application_experiment import PIECE, allowed, application_experiment
-from tiercel.sharing.contest_runs import deviations, summary
+from tiercel.sharing.contest_runs import deviations, mounted_server, summary
 from tiercel.sharing.contests import SCHEDULERS, contests
 from tiercel.sharing.engine import Sharing
 from tiercel.sharing.jobs import Throughput
@@ -98,17 +96,17 @@ def test_an_application_on_a_plain_folder(tmp_path: Path, monkeypatch: pytest.Mo
 
 @built
 def test_an_application_through_the_layer(tmp_path: Path) -> None:
-    """As the engine runs below the layer: by its command, with the preload library."""
+    """As the engine runs below the layer: by its command, in the mount."""
     programs = find_programs()
     assert programs
     result = tmp_path / "sharing.json"
-    with running_server(programs, tmp_path / "d", ["--policy", "size-fair"]) as server:
+    with mounted_server(programs, tmp_path / "d", ["--policy", "size-fair"]) as server:
         done = subprocess.run(
             [
-                sys.executable, "-m", "tiercel.sharing", str(programs.load), "/fairshare/data", str(result),
-                ANALYSIS.model_dump_json(),
+                sys.executable, "-m", "tiercel.sharing", str(programs.load), f"{server.mounted}/data",
+                str(result), ANALYSIS.model_dump_json(),
             ],
-            env={**os.environ, **client_environment(programs.library, "/fairshare", str(server.socket))},
+            env={**os.environ, "FAIRSHARE_SERVER": str(server.socket)},
             capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -329,25 +327,9 @@ def test_an_interrupted_experiment_leaves_nothing(tmp_path: Path, ask: signal.Si
 
 
 @built
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--", "true"], "no argument of the command contains {folder}"),
-        (
-            ["--", "go-program", "{folder}"],
-            "is a Go program, which calls the kernel by itself, and it",
-        ),
-    ],
-)
-def test_what_an_experiment_cannot_measure_is_refused(
-    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    go = tmp_path / "go-program"
-    go.write_bytes(Path(sys.executable).resolve().read_bytes()[:4096] + b"\x04\0\0\0Go\0\0")
-    go.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    code, out, err = asked(["share", "experiment", *words])
-    assert (code, out) == (2, "") and said in err
+def test_a_command_without_the_shared_folder_is_refused() -> None:
+    code, out, err = asked(["share", "experiment", "--", "true"])
+    assert (code, out) == (2, "") and "no argument of the command contains {folder}" in err
 
 
 @built

@@ -1,23 +1,21 @@
-"""Which front end a program gets, and that it sees its files through it."""
+"""`tiercel share run`: how the files are mounted, and that programs see them."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.layers.fairshare import front
-from tiercel.layers.fairshare.front import LIBRARY, MOUNT, Asked, choose, without_library
+from tiercel.layers.fairshare import mounting
+from tiercel.layers.fairshare.mounting import Way, choose
 from tiercel.layers.fairshare.namespace import mount_point
 from tiercel.layers.fairshare.programs import find_programs
 from tiercel.layers.fairshare.protocol import Connection, Job, tcp_address
@@ -25,100 +23,61 @@ from tiercel.layers.fairshare.server import running_server
 
 NOT_BUILT = "the fairshare layer is not built: run `make layers`, which needs Rust's cargo"
 built = pytest.mark.skipif(find_programs() is None, reason=NOT_BUILT)
-mounts = pytest.mark.skipif(
-    os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK), reason="needs root and /dev/fuse"
-)
 TIERCEL = (sys.executable, "-m", "tiercel")
 
 
+def _cannot_mount() -> str | None:
+    try:
+        choose("/tmp/any")
+    except UserError as error:
+        return str(error)
+    return None
+
+
+mounts = pytest.mark.skipif(_cannot_mount() is not None, reason="needs a mount of FUSE")
+
+
 @pytest.fixture
-def can_mount(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which root mounts; the real one may be another."""
-    monkeypatch.setattr(front.os, "access", lambda *_: True)
-    monkeypatch.setattr(front.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(front, "_may_administer", lambda: True)
-
-
-def test_the_mount_is_the_default_and_the_library_for_known_programs(can_mount: None) -> None:
-    assert choose(Asked("sh", "/fs")).way == MOUNT
-    assert choose(Asked("python3", "/fs")).way == MOUNT
-    assert choose(Asked("cp", "/fs")) == front.Front(LIBRARY, "cp is known to do with it, and it costs less")
-    assert choose(Asked("/usr/bin/cp", "/fs", front=MOUNT)).way == MOUNT
-    assert choose(Asked("sh", "/fs", front=LIBRARY)).way == LIBRARY
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, bool]:
+    """What a machine lets its user do; the real one may be another."""
+    there = {"fuse": True, "root": False, "sys_admin": True, "users": True, "fusermount3": True}
+    monkeypatch.setattr(
+        mounting.os, "access", lambda path, _: there["fuse"] if path == "/dev/fuse" else path != Path("/")
+    )
+    monkeypatch.setattr(mounting.os, "geteuid", lambda: 0 if there["root"] else 1000)
+    monkeypatch.setattr(mounting, "_may_administer", lambda: there["sys_admin"])
+    monkeypatch.setattr(mounting.namespace, "may_have_users", lambda: there["users"])
+    monkeypatch.setattr(mounting.shutil, "which", lambda _: "/bin/x" if there["fusermount3"] else None)
+    return there
 
 
 @pytest.mark.parametrize(
-    ("asked", "why"),
+    ("lacks", "root", "way", "for_all"),
     [
-        (Asked("sh", "/fs", ticket=True), "said by a ticket"),
-        (Asked("sh", "/fs", servers=2), "files of one server"),
-        (Asked("sh", "/fs", servers=1), "it has no mount on /fs"),
-        (Asked("sh", "/fs", servers=1, mounted="/other"), "mounted on /other, not on /fs"),
+        ((), True, Way.OWN, Way.OPEN),
+        ((), False, Way.APART, Way.OPEN),
+        (("users",), False, Way.OPEN, Way.OPEN),
+        (("fusermount3",), False, Way.APART, None),
+        (("users", "fusermount3"), False, None, None),
+        (("fuse",), True, None, None),
+        (("sys_admin",), True, None, None),
     ],
 )
-def test_what_the_mount_cannot_do(can_mount: None, asked: Asked, why: str) -> None:
-    taken = choose(asked)
-    assert taken.way == LIBRARY and why in taken.why
-    with pytest.raises(UserError, match="--front mount"):
-        choose(Asked(asked.program, "/fs", MOUNT, asked.ticket, asked.servers, asked.mounted))
-
-
-def test_a_server_that_has_a_mount_there_is_reached_by_it() -> None:
-    assert choose(Asked("sh", "/fs", servers=1, mounted="/fs")).way == MOUNT
-
-
-def test_without_fuse_the_library_serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front.os, "access", lambda path, _: path != "/dev/fuse")
-    assert choose(Asked("sh", "/fs")) == front.Front(LIBRARY, "this machine has no usable /dev/fuse")
-    monkeypatch.setattr(front.os, "access", lambda path, _: path != Path("/"))
-    monkeypatch.setattr(front.os, "geteuid", lambda: 0)
-    monkeypatch.setattr(front, "_may_administer", lambda: True)
-    assert "only who may write to /" in choose(Asked("sh", "/fs")).why
-
-
-@built
-@mounts
-def test_root_in_a_container_gets_the_library(tmp_path: Path) -> None:
-    setpriv = shutil.which("setpriv")
-    if setpriv is None:
-        pytest.skip("needs setpriv (package util-linux)")
-    argv = [setpriv, "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin", *TIERCEL, "share", "run"]
-    place = tmp_path / "p"
-    argv += ["--explain", "--prefix", str(place), "--", "sh", "-c", f"echo x > {place}/f; ls {place}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (0, "f\n"), done.stderr
-    assert "preload library: root may not mount here" in done.stderr
-
-
-def test_programs_that_take_no_preload_library(tmp_path: Path, can_mount: None) -> None:
-    gcc = shutil.which("gcc") or shutil.which("cc")
-    if gcc is None:
-        pytest.skip("no C compiler")
-    source, dynamic, static = tmp_path / "p.c", tmp_path / "dynamic", tmp_path / "static"
-    source.write_text("int main(void) { return 0; }")
-    subprocess.run([gcc, "-o", str(dynamic), str(source)], check=True)
-    assert without_library(str(dynamic)) is None
-    argv = [gcc, "-static", "-o", str(static), str(source)]
-    if subprocess.run(argv, capture_output=True, check=False).returncode == 0:
-        assert "static program" in (without_library(str(static)) or "")
-        script = tmp_path / "script"
-        script.write_text(f"#!{static} -x\n")
-        script.chmod(0o755)
-        assert "static program" in (without_library(str(script)) or "")
-        assert choose(Asked(str(script), "/fs")).way == MOUNT
-        with pytest.raises(UserError, match="neither front end"):
-            choose(Asked(str(static), "/fs", servers=2))
-        with pytest.raises(UserError, match="--front library"):
-            choose(Asked(str(static), "/fs", front=LIBRARY))
-    go = tmp_path / "go"  # the note that Go's linker leaves, behind a dynamic program's head
-    go.write_bytes(dynamic.read_bytes()[:4096] + b"\x04\0\0\0\x10\0\0\0\x04\0\0\0Go\0\0")
-    go.chmod(0o755)
-    assert "Go program" in (without_library(str(go)) or "")
-    python = tmp_path / "python-script"
-    python.write_text("#!/usr/bin/env -S FOO=1 sh\n")
-    python.chmod(0o755)
-    assert without_library(str(python)) is None
-    assert without_library("no-such-program-anywhere") is None
+def test_how_a_user_may_mount(
+    machine: dict[str, bool], lacks: tuple[str, ...], root: bool, way: Way | None, for_all: Way | None
+) -> None:
+    """Where neither way is left, a sentence says what is missing."""
+    machine["root"] = root
+    for each in lacks:
+        machine[each] = False
+    for expected, alone in ((way, True), (for_all, False)):
+        if expected is None:
+            with pytest.raises(UserError, match="cannot be mounted"):
+                choose("/tmp/place", alone)
+        else:
+            assert choose("/tmp/place", alone) is expected
+    with pytest.raises(UserError):
+        choose("/place-in-a-folder-that-is-not-ours")
 
 
 def run(*arguments: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
@@ -138,7 +97,7 @@ def test_through_the_mount(tmp_path: Path) -> None:
     done = run("--explain", "--prefix", str(place), "--data", str(data), "--", "sh", "-c", script)
     assert done.returncode == 7, done.stderr
     assert done.stdout.splitlines() == ["1", str(Path.cwd())]
-    assert done.stderr == f"tiercel: sh reaches {place} through a mount (FUSE): it serves every program\n"
+    assert done.stderr.startswith(f"tiercel: sh reaches {place}: ")
     assert (data / "tree" / "f").read_text() == "hello\n"
     assert not place.exists()
     assert str(place) not in Path("/proc/self/mounts").read_text()
@@ -197,11 +156,9 @@ def test_a_killed_run_leaves_no_mount(tmp_path: Path) -> None:
 
 
 @built
-@pytest.mark.parametrize("front", ["library", pytest.param("mount", marks=mounts)])
+@mounts
 @pytest.mark.parametrize("ask", [signal.SIGINT, signal.SIGTERM])
-def test_a_program_that_is_asked_to_end_saves_what_it_has(
-    front: str, ask: signal.Signals, tmp_path: Path
-) -> None:
+def test_a_program_that_is_asked_to_end_saves_what_it_has(ask: signal.Signals, tmp_path: Path) -> None:
     """It was killed a quarter of a second after Ctrl-C, and its server ended before it."""
     place, data = tmp_path / "place", tmp_path / "data"
     code = (
@@ -213,7 +170,7 @@ def test_a_program_that_is_asked_to_end_saves_what_it_has(
         "place.joinpath('begun').write_text('x')\n"
         "time.sleep(60)"
     )
-    argv = [*TIERCEL, "share", "run", "--front", front, "--prefix", str(place), "--data", str(data)]
+    argv = [*TIERCEL, "share", "run", "--prefix", str(place), "--data", str(data)]
     child = subprocess.Popen([*argv, "--", sys.executable, "-c", code], start_new_session=True)
     until = time.monotonic() + 30
     while not (data / "tree" / "begun").exists() and time.monotonic() < until:
@@ -225,6 +182,7 @@ def test_a_program_that_is_asked_to_end_saves_what_it_has(
 
 
 @built
+@mounts
 def test_what_the_user_preloads_stays(tmp_path: Path) -> None:
     gcc = shutil.which("gcc") or shutil.which("cc")
     if gcc is None:
@@ -234,7 +192,8 @@ def test_what_the_user_preloads_stays(tmp_path: Path) -> None:
     subprocess.run([gcc, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
     script = "import ctypes; print(ctypes.c_int.in_dll(ctypes.CDLL(None), 'mine').value)"
     done = subprocess.run(
-        [*TIERCEL, "share", "run", "--front", "library", "--", sys.executable, "-c", script],
+        [*TIERCEL, "share", "run", "--accelerate", "--prefix", str(tmp_path / "p"), "--", sys.executable,
+         "-c", script],
         capture_output=True, text=True, env={**os.environ, "LD_PRELOAD": str(library)}, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
@@ -242,25 +201,31 @@ def test_what_the_user_preloads_stays(tmp_path: Path) -> None:
 
 @built
 @mounts
-def test_the_mount_of_a_server_that_runs(tmp_path: Path) -> None:
+def test_a_server_that_runs(tmp_path: Path) -> None:
+    """In its own mount, or in one that the command gets; both count to the job."""
     programs = find_programs()
     assert programs
-    place = tmp_path / "place"
-    place.mkdir()
-    with running_server(programs, tmp_path / "data", ["--mount", str(place)]) as server:
-        until = time.monotonic() + 20
-        while not place.is_mount() and time.monotonic() < until:
-            time.sleep(0.01)
-        common = ("--explain", "--socket", str(server.socket))
-        done = run(*common, "--prefix", str(place), "--", "sh", "-c", f"echo x > {place}/f")
-        assert (done.returncode, "through a mount" in done.stderr) == (0, True), done.stderr
-        done = run(*common, "--prefix", "/fairshare-other", "--", "sh", "-c", "cat /fairshare-other/f")
-        assert (done.stdout, "the preload library" in done.stderr) == ("x\n", True), done.stderr
+    (place := tmp_path / "place").mkdir()
+    way = Way.OWN if os.geteuid() == 0 else Way.OPEN
+    if way is Way.OPEN and not shutil.which("fusermount3"):
+        pytest.skip("mounting without root needs fusermount3 (package fuse3)")
+    with running_server(programs, tmp_path / "data", mount=place) as server:
+        for prefix, name in ((place, "one"), (tmp_path / "other", "two")):
+            words = ("--socket", str(server.socket), "--prefix", str(prefix), "--job", name)
+            done = run(*words, "--", "sh", "-c", f"head -c 12345 /dev/zero > {prefix}/{name}; ls {prefix}")
+            assert (done.returncode, name in done.stdout) == (0, True), done.stderr
+            with Connection(server.socket) as connection:
+                found = {job["job"]: job["bytes_written"] for job in connection.status()["jobs"]}
+            assert found[name] == 12345
 
 
 @built
 def test_what_is_wrong_is_one_line_and_2(tmp_path: Path) -> None:
-    for arguments in (("--front", "sideways"), ("--front", "mount", "--job", "j"), ("--prefix", "relative")):
+    for arguments in (
+        ("--prefix", "relative"),
+        ("--socket", "tcp:nowhere"),
+        ("--socket", str(tmp_path / "no")),
+    ):
         done = run(*arguments, "--", "true")
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
 
@@ -279,61 +244,39 @@ def test_root_does_not_mount_on_another_users_folder(tmp_path: Path) -> None:
     assert "must be an absolute path" in done.stderr
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 @built
-def test_servers_of_other_machines_are_reached_by_tcp(tmp_path: Path) -> None:
-    """Two of them here, on this machine's own address, which no library can tell from another's."""
-    key = tmp_path / "key"
-    key.write_bytes(os.urandom(32))
-    key.chmod(0o600)
-    programs, ports = find_programs(), [free_port(), free_port()]
+@mounts
+@pytest.mark.parametrize("accelerate", [(), ("--accelerate",)])
+def test_a_server_of_another_machine_is_reached_by_tcp(tmp_path: Path, accelerate: tuple[str, ...]) -> None:
+    """A copy that went through TCP was longer than the file, and nobody was told."""
+    programs, place = find_programs(), tmp_path / "place"
     assert programs is not None
-    with ExitStack() as stack:
-        options = [["--listen", f"127.0.0.1:{port}", "--key", str(key)] for port in ports]
-        servers = [
-            stack.enter_context(running_server(programs, tmp_path / f"data{n}", each))
-            for n, each in enumerate(options)
-        ]
-        with Connection(servers[0].socket) as connection:
+    (data := tmp_path / "random").write_bytes(os.urandom(3_000_000))
+    with running_server(programs, tmp_path / "data", ["--listen", "127.0.0.1:0"]) as server:
+        with Connection(server.socket) as connection:
             ticket = connection.ticket(Job("far", size=3))
-        words = [word for port in ports for word in ("--socket", f"tcp:127.0.0.1:{port}")]
-        script = "for n in 1 2 3 4 5 6 7 8; do mkdir /fs/$n; echo hi >/fs/$n/f; done; cat /fs/[1-8]/f | wc -l"
+        words = ["--socket", f"tcp:127.0.0.1:{server.port}", "--prefix", str(place), *accelerate]
 
-        def run(**more: str) -> subprocess.CompletedProcess[str]:
+        def remote(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
             environment = {k: v for k, v in os.environ.items() if k != "FAIRSHARE_TICKET"} | more
             return subprocess.run(
-                [*TIERCEL, "share", "run", *words, "--prefix", "/fs", "--", "sh", "-c", script],
+                [*TIERCEL, "share", "run", *words, "--", *command],
                 capture_output=True, text=True, env=environment, check=False,
             )  # fmt: skip
 
-        kept = tmp_path / "ticket"
-        kept.write_text(ticket + "\n")
-        done = run(FAIRSHARE_TICKET=f"@{kept}")
-        assert (done.returncode, done.stdout.strip()) == (0, "8"), done.stderr
-        nowhere = run(FAIRSHARE_TICKET=f"@{tmp_path}/nowhere")
-        assert (nowhere.returncode, "nowhere: No such file" in nowhere.stderr) == (2, True)
-        left = tmp_path / "left"  # by a run that was killed with its mount
-        left.mkdir()
-        seen = subprocess.run(
-            [*TIERCEL, "share", "run", *words, "--prefix", str(left), "--", "ls", str(left)],
-            capture_output=True, text=True, env={**os.environ, "FAIRSHARE_TICKET": ticket}, check=False,
-        )  # fmt: skip
-        assert seen.stdout.split() == list("12345678"), seen.stderr
-        trees = [{path.name for path in (tmp_path / f"data{n}" / "tree").iterdir()} for n in (0, 1)]
-        assert trees[0] and trees[1] and trees[0] | trees[1] == set("12345678")
-        without, wrong = run(), run(FAIRSHARE_TICKET="00" * 200)
-    assert without.returncode == 2 and "`tiercel share ticket`" in without.stderr
-    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1
-    gone = subprocess.run(
-        [*TIERCEL, "share", "run", *words, "--", "true"], capture_output=True, text=True, check=False,
-        env={**os.environ, "FAIRSHARE_TICKET": ticket},
-    )  # fmt: skip
+        (kept := tmp_path / "ticket").write_text(ticket + "\n")
+        done = remote("cp", str(data), f"{place}/copy", FAIRSHARE_TICKET=f"@{kept}")
+        assert done.returncode == 0, done.stderr
+        assert (server.tree / "copy").read_bytes() == data.read_bytes()
+        done = remote("cmp", str(data), f"{place}/copy", FAIRSHARE_TICKET=ticket)
+        assert done.returncode == 0, done.stderr
+        for wrong, said in (
+            ({}, "`tiercel share ticket`"), ({"FAIRSHARE_TICKET": "00" * 200}, ""),
+            ({"FAIRSHARE_TICKET": f"@{tmp_path}/nowhere"}, "No such file"),
+        ):  # fmt: skip
+            done = remote("true", **wrong)
+            assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1)
+    gone = remote("true", FAIRSHARE_TICKET=ticket)
     assert gone.returncode == 2 and "no fairshare server answers there" in gone.stderr
 
 

@@ -19,12 +19,12 @@ from tiercel.clock import since
 from tiercel.errors import RunFailed
 from tiercel.layers.fairshare.protocol import Connection, Job
 from tiercel.sharing.applications import commands_of
-from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, start_load, surroundings
+from tiercel.sharing.jobs import Load, Place, Throughput, beginning, collect, membership, start_load
 from tiercel.sharing.timed import timed
 from tiercel.sharing.watch import Watch
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 
-#: The largest request that a server serves in one piece, bytes: the preload library's slots.
+#: The largest request that a server serves in one piece, bytes: the shared memory's slots.
 PIECE = 128 << 10
 _GRACE_S = 60.0
 #: The background job has this time for itself before the application starts, seconds.
@@ -44,11 +44,9 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
     other = Job(b.name, b.size, b.priority, b.user, b.group)
     folder.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tiercel-sharing-") as output, ExitStack() as there:
-        environment, own = surroundings(place, job)
-        if place.server:
-            # The server knows a job, and keeps its account, while one of its processes is connected: a
-            # short application would be gone before anyone asks what it is entitled to.
-            there.enter_context(Connection(place.server, environment["FAIRSHARE_TICKET"]))
+        member = there.enter_context(membership(place, job))
+        background_member = there.enter_context(membership(place, other))
+        own = member.folder
         commands = commands_of(workload, own, Path(output))
 
         def ready() -> None:
@@ -56,10 +54,10 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
             shutil.rmtree(own)
             Path(own).mkdir()
             for command in commands.prepare:
-                timed(command, environment, workload, "its preparation: ")
+                timed(command, member, workload, "its preparation: ")
 
         ready()
-        alone = [timed(commands.run, environment, workload)]
+        alone = [timed(commands.run, member, workload)]
         ready()
         at = beginning()
         clock = since(at)
@@ -68,12 +66,12 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
         )
         length = disturbing.seconds
         watch = Watch(place.server, at, length, workload.interval) if place.server else None
-        process = start_load(place, disturbing, workload.interval, at)
+        process = start_load(place, disturbing, workload.interval, at, background_member)
         try:
             time.sleep(max(0.0, _LEAD_S - clock()))
             before = _account(place.server)
             start = clock()
-            together = timed(commands.run, environment, workload)
+            together = timed(commands.run, member, workload)
             after, end = _account(place.server), clock()
             if process.poll() is not None:
                 collect(disturbing, process, time.monotonic() + 1, length, workload.interval)
@@ -87,7 +85,7 @@ def application_experiment(load: Path, folder: Path, workload: SharingApplicatio
             if watch:
                 watch.end()
         ready()
-        alone.append(timed(commands.run, environment, workload))
+        alone.append(timed(commands.run, member, workload))
     found = summary(
         workload, alone, together, (start, end), background, before.moved, after.moved,
         before.entitled, before.rate,

@@ -22,8 +22,8 @@ from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.programs import Programs, required_programs
 from tiercel.layers.fairshare.protocol import Job
-from tiercel.layers.fairshare.server import memory_folder, running_server
-from tiercel.sharing.contest_runs import deviations, place_of, run_contest, summary
+from tiercel.layers.fairshare.server import memory_folder
+from tiercel.sharing.contest_runs import deviations, mounted_server, place_of, run_contest, summary
 from tiercel.sharing.contests import contests
 from tiercel.sharing.jobs import Load, Place, run_jobs
 from tiercel.sharing.scaling import measure_scaling
@@ -141,7 +141,7 @@ def _costs(
     What could not be measured is left out, with a note.
     """
     found: dict[str, list[float]] = {}
-    with running_server(programs, folder, ["--policy", "job-fair", "--parallel", str(parallel)]) as server:
+    with mounted_server(programs, folder, ["--policy", "job-fair", "--parallel", str(parallel)]) as server:
         for _ in range(TURNS):
             for size, word in ((1 << 20, "1m"), (4096, "4k")):
                 for name, extent in (("limit", FILE_SIZE), ("cached_limit", size)):
@@ -151,7 +151,7 @@ def _costs(
                     load = Load(
                         Job("solo"), 1, pattern, seconds=seconds / TURNS, transfer=size, size=FILE_SIZE
                     )
-                    latency = _latency(place_of(programs, server, load.job), load, notes)
+                    latency = _latency(place_of(programs, server), load, notes)
                     if latency is not None:
                         found.setdefault(f"{pattern}_{word}", []).append(latency)
     return {name: statistics.median(values) for name, values in found.items()}

@@ -75,8 +75,7 @@ def serve(
 def run(
     command: Annotated[list[str], typer.Argument(help="The command, after --.")],
     socket: Annotated[
-        list[str] | None,
-        typer.Option("--socket", help="Socket path or tcp:HOST:PORT of a running server (repeat)."),
+        str | None, typer.Option("--socket", help="Socket path or tcp:HOST:PORT of a running server.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="Start a private server for this data folder.")
@@ -90,13 +89,10 @@ def run(
     group: Group = None,
     prefix: Prefix = "/fairshare",
     rate: Rate = None,
-    front: Annotated[
-        str | None,
-        typer.Option("--front", help="Front end: mount or library. Default: mount if possible."),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print the chosen front end and the reason.")
+    accelerate: Annotated[
+        bool, typer.Option("--accelerate", help="Move large data through shared memory (preload library).")
     ] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how the files are mounted.")] = False,
 ) -> None:
     """Run a command as a job of a server. Its files are under --prefix. Returns its exit code.
 
@@ -112,17 +108,23 @@ def run(
         raise UserError(
             "--socket and --data exclude each other: --socket uses a running server, --data starts one"
         )
-    if front not in (None, "mount", "library"):
-        raise UserError(f"--front {front}: mount or library")
     arguments = _check(policy, scheduler)
     if rate:
         arguments += ["--rate", str(size_of("--rate", rate))]
     asked = job or size > 1 or priority > 1 or user is not None or group is not None
     ticket = Job(job or f"user-{os.getuid()}", size, priority, user, group) if asked else None
-    servers = tuple(each if tcp_address(each) else Path(each) for each in socket or ())
+    server = None if socket is None else socket if tcp_address(socket) else Path(socket)
     code = run_program(
         Request(
-            as_started(command), prefix, servers, data, tuple(arguments), ticket, bool(job), front, explain
+            as_started(command),
+            prefix,
+            server,
+            data,
+            tuple(arguments),
+            ticket,
+            bool(job),
+            accelerate,
+            explain,
         )
     )
     raise typer.Exit(code if code >= 0 else 128 - code)

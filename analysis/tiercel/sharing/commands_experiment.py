@@ -48,7 +48,6 @@ def experiment(
 ) -> None:
     """Measure how a background job slows a command under each policy (ThemisIO paper, section 5.5)."""
     from tiercel.documents import parse
-    from tiercel.layers.fairshare.front import without_library
     from tiercel.layers.fairshare.policies import check_policy
     from tiercel.programs import own_program
     from tiercel.sharing.own_command import own_command
@@ -69,8 +68,6 @@ def experiment(
     for first in (command[0], *before[:1]):
         if "{folder}" not in first:
             own_program(first)
-            if reason := without_library(first):
-                raise UserError(f"share experiment: {reason}, and it identifies the jobs")
     content = {
         "operation": "sharing-application", "application": "command", "command": command, "prepare": before,
         "data": "1GiB", "size": size, "longest": longest, "background": {"processes": processes},

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tiercel.errors import RunFailed
+from tiercel.layers.fairshare.mounting import choose
 from tiercel.layers.fairshare.programs import Programs
-from tiercel.layers.fairshare.protocol import Job
 from tiercel.layers.fairshare.server import Server, running_server
 from tiercel.sharing.contests import Contest
-from tiercel.sharing.jobs import PREFIX, Load, Place, Throughput, beginning, run_jobs
+from tiercel.sharing.jobs import Load, Place, Throughput, beginning, run_jobs
 from tiercel.sharing.watch import Watch
 
 #: What a deviation is over, seconds. At 2 GB/s one holds 1600 pieces of 128 KiB: the paper's draw among two
@@ -24,11 +25,20 @@ INTERVAL = 0.1
 START = 0.2
 
 
-def place_of(programs: Programs, server: Server, *jobs: Job) -> Place:
-    """Return where jobs reach `server` by the preload library; each in a folder of its own."""
-    for job in jobs:
-        (server.tree / job.name).mkdir(exist_ok=True)
-    return Place(programs.load, Path(PREFIX), server.socket, programs.library)
+def place_of(programs: Programs, server: Server) -> Place:
+    """Return where jobs reach `server`: in its mount, with large data through shared memory."""
+    assert server.mounted is not None
+    return Place(programs.load, server.mounted, server.socket, programs.library)
+
+
+@contextmanager
+def mounted_server(programs: Programs, folder: Path, options: Sequence[str]) -> Iterator[Server]:
+    """A server below `folder` whose files are mounted there, where this user's programs see them."""
+    mount = folder / "mount"
+    mount.mkdir(parents=True)
+    choose(str(mount), alone=False)
+    with running_server(programs, folder / "served", options, mount=mount) as server:
+        yield server
 
 
 def run_contest(
@@ -40,8 +50,8 @@ def run_contest(
     ``rates`` what the clients saw in each interval.
     """
     options = ["--policy", contest.policy, "--scheduler", contest.scheduler, "--parallel", str(parallel)]
-    with running_server(programs, folder, [*options, *contest.options]) as server:
-        place = place_of(programs, server, *(job for job, _ in contest.jobs))
+    with mounted_server(programs, folder, [*options, *contest.options]) as server:
+        place = place_of(programs, server)
         # As many processes with as much data: else the caches, not the sharing, would make the difference.
         lonely = [Load(contest.jobs[0][0], sum(p for _, p in contest.jobs), seconds=seconds / 3)]
         alone = [_lonely_rate(place, lonely)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
+from tiercel.layers.fairshare.namespace import may_have_users
 from tiercel.layers.fairshare.programs import NOT_BUILT, find_programs
 from tiercel.layers.fairshare.protocol import Connection
 from tiercel.units import format_share, format_size
@@ -70,11 +71,9 @@ def _machine() -> Iterator[Check]:
         else Check(FAIL, "programs", NOT_BUILT)
     )
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        yield Check(
-            WARN, "mount", "/dev/fuse is not there or not ours: programs get the preload library alone"
-        )
-    elif os.geteuid() != 0 and not shutil.which("fusermount3"):
-        yield Check(WARN, "mount", "without root it needs fusermount3 (package fuse3)")
+        yield Check(WARN, "mount", "/dev/fuse is not there or not ours: no program can see a server's files")
+    elif os.geteuid() != 0 and not (may_have_users() or shutil.which("fusermount3")):
+        yield Check(WARN, "mount", "without root it needs user namespaces or fusermount3 (package fuse3)")
     else:
         yield Check(OK, "mount", "/dev/fuse can be used")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,7 @@ from numpy.typing import NDArray
 
 from tiercel.children import killed_with_parent
 from tiercel.errors import RunFailed
-from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
-
-#: The path that clients see. Nothing of that name need be there: the preload library knows it.
-PREFIX = "/fairshare"
+from tiercel.layers.fairshare.protocol import Connection, Job, accelerated
 
 #: Time that processes get to connect and write their files before the measured time begins, seconds.
 _HEAD_START_S = 0.4
@@ -42,9 +40,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the jobs do their I/O: folder `folder`, as they see it; with a server, each by its own ticket.
+    """Where the jobs do their I/O: folder `folder`, in the mount of `server`, which knows each by its ticket.
 
-    `library`: the preload library that makes them see it; None where this process has it already.
+    `library`: the preload library that moves their large data; None where they do without or have it.
     """
 
     load: Path
@@ -84,9 +82,11 @@ def run_jobs(
     """
     at = at or beginning()
     started: list[tuple[Load, subprocess.Popen[str]]] = []
+    members = ExitStack()
     try:
         for load in loads:
-            started.append((load, start_load(place, load, interval, at)))
+            member = members.enter_context(membership(place, load.job))
+            started.append((load, start_load(place, load, interval, at, member)))
         length = max(load.start + load.seconds for load in loads)
         deadline = time.monotonic() + length + _GRACE_S
         return [collect(load, process, deadline, length, interval) for load, process in started]
@@ -95,13 +95,44 @@ def run_jobs(
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        members.close()
 
 
-def start_load(place: Place, load: Load, interval: float, at: float) -> subprocess.Popen[str]:
+@dataclass(frozen=True)
+class Member:
+    """What a job's processes need: variables, their folder, and what each calls between fork and exec."""
+
+    environment: Mapping[str, str]
+    folder: str
+    enter: Callable[[], None]
+
+
+@contextmanager
+def membership(place: Place, job: Job) -> Iterator[Member]:
+    """A job, as long as this lasts: the server counts to it what its processes do in the mount."""
+    folder = place.folder / job.name
+    folder.mkdir(exist_ok=True)
+    if place.server is None:
+        yield Member(os.environ, str(folder), killed_with_parent)
+        return
+    with Connection(place.server) as connection:
+        ticket = connection.ticket(job)
+    environment = dict(os.environ)
+    if place.library:
+        environment |= accelerated(place.library, place.folder, environment.get("LD_PRELOAD", ""))
+    with Connection(place.server, ticket) as connection:
+
+        def enter() -> None:
+            killed_with_parent()
+            connection.join(os.getpid())
+
+        yield Member(environment, str(folder), enter)
+
+
+def start_load(place: Place, load: Load, interval: float, at: float, member: Member) -> subprocess.Popen[str]:
     """Start a job's processes; :func:`collect` waits for them. SIGTERM ends them early, with a result."""
-    environment, folder = surroundings(place, load.job)
     argv = [
-        str(place.load), "--path", folder, "--pattern", load.pattern,
+        str(place.load), "--path", member.folder, "--pattern", load.pattern,
         "--processes", str(load.processes), "--seconds", f"{load.seconds:g}",
         "--at", f"{at + load.start:.6f}", "--interval", f"{interval:g}",
         "--size", str(load.size), "--transfer", str(load.transfer),
@@ -110,23 +141,8 @@ def start_load(place: Place, load: Load, interval: float, at: float) -> subproce
         argv += ["--delay", f"{load.delay:g}"]
     return subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=environment, preexec_fn=killed_with_parent,  # noqa: PLW1509
+        env=member.environment, preexec_fn=member.enter,  # noqa: PLW1509
     )  # fmt: skip
-
-
-def surroundings(place: Place, job: Job) -> tuple[Mapping[str, str], str]:
-    """Return the environment of a job's processes, and their folder."""
-    folder = place.folder / job.name
-    if place.server is None:
-        folder.mkdir(exist_ok=True)
-        return os.environ, str(folder)
-    with Connection(place.server) as connection:
-        ticket = connection.ticket(job)
-    if place.library is None:
-        folder.mkdir(exist_ok=True)
-        return {**os.environ, "FAIRSHARE_TICKET": ticket}, str(folder)
-    extra = client_environment(place.library, PREFIX, str(place.server), ticket)
-    return {**os.environ, **extra}, str(folder)
 
 
 def collect(

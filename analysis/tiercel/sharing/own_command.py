@@ -18,9 +18,7 @@ from typing import Any
 from tiercel.children import ended_with_parent, ending
 from tiercel.errors import UserError
 from tiercel.layers.fairshare.programs import Programs, required_programs
-from tiercel.layers.fairshare.protocol import client_environment
-from tiercel.layers.fairshare.server import running_server
-from tiercel.sharing.jobs import PREFIX
+from tiercel.sharing.contest_runs import mounted_server
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 from tiercel.temporary import temporary_folder
 
@@ -64,15 +62,12 @@ def _once(
 ) -> dict[str, Any]:
     result = folder / "result.json"
     options = ["--policy", policy, *(["--rate", str(rate)] if rate else [])]
-    with running_server(programs, folder / "served", options) as server:
-        # A process of its own, since it reaches the server by the preload library, as the program does; in a
-        # session of its own, since it is asked to end, and ends what it started.
-        preloaded = os.environ.get("LD_PRELOAD", "")
+    with mounted_server(programs, folder / "server", options) as server:
+        # In a process and session of its own, since it is asked to end, and ends what it started.
         process = subprocess.Popen(
-            [sys.executable, "-m", "tiercel.sharing", str(programs.load), f"{PREFIX}/data", str(result),
-             workload.model_dump_json()],
-            env={**os.environ,
-                 **client_environment(programs.library, PREFIX, str(server.socket), preloaded=preloaded)},
+            [sys.executable, "-m", "tiercel.sharing", str(programs.load), f"{server.mounted}/data",
+             str(result), workload.model_dump_json()],
+            env={**os.environ, "FAIRSHARE_SERVER": str(server.socket)},
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
             preexec_fn=ended_with_parent,  # noqa: PLW1509
         )  # fmt: skip

@@ -16,8 +16,8 @@ from tiercel.errors import RunFailed, UserError
 from tiercel.layers.fairshare.policies import check_policy
 from tiercel.layers.fairshare.programs import required_programs
 from tiercel.layers.fairshare.protocol import Job
-from tiercel.layers.fairshare.server import Server, running_server
-from tiercel.sharing.contest_runs import place_of
+from tiercel.layers.fairshare.server import Server
+from tiercel.sharing.contest_runs import mounted_server, place_of
 from tiercel.sharing.experiment import START, time_to_share
 from tiercel.sharing.jobs import Load, Throughput, beginning, run_jobs
 from tiercel.sharing.scenario import Scenario, SimulatedJob
@@ -35,7 +35,7 @@ def servers_experiment(folder: Path, workload: SharingServersWorkload) -> dict[s
     entitled = global_shares(workload)
     with ExitStack() as stack:
         servers = [
-            stack.enter_context(running_server(programs, folder / f"server{number}", options))
+            stack.enter_context(mounted_server(programs, folder / f"server{number}", options))
             for number, options in enumerate(_options(folder, workload))
         ]
         together = _run(servers, workload)
@@ -131,7 +131,7 @@ def _run(servers: Sequence[Server], workload: SharingServersWorkload) -> list[Th
                 )
         try:
             if loads:
-                place_there = place_of(programs, servers[number], *(load.job for load in loads))
+                place_there = place_of(programs, servers[number])
                 parts.extend(run_jobs(place_there, loads, workload.interval, at))
         except (RunFailed, UserError) as error:
             failed.append(error)

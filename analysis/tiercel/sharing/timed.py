@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from threading import Thread
 
-from tiercel.children import ending, killed_with_parent
+from tiercel.children import ending
 from tiercel.errors import RunFailed
 from tiercel.runs.execute import last_line, wait
+from tiercel.sharing.jobs import Member
 from tiercel.sharing.workload_application import SharingApplicationWorkload
 
 #: Bytes of what an application printed last that are kept.
@@ -24,7 +25,7 @@ _AHEAD = 1 << 20
 
 def timed(
     command: Sequence[str],
-    environment: Mapping[str, str],
+    member: Member,
     workload: SharingApplicationWorkload,
     what: str = "",
 ) -> float:
@@ -37,8 +38,8 @@ def timed(
     began = time.monotonic()
     try:
         process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=killed_with_parent,  # noqa: PLW1509
+            command, env=member.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=member.enter,  # noqa: PLW1509
         )  # fmt: skip
     except OSError as error:
         raise RunFailed(f"{name}{command[0]}: {error.strerror}") from None

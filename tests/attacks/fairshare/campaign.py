@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tiercel.errors import UserError
+from tiercel.layers.fairshare.mounting import choose
 from tiercel.layers.fairshare.programs import required_programs
-from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+from tiercel.layers.fairshare.protocol import Connection, Job, accelerated
 from tiercel.layers.fairshare.server import Server, running_server
 from tiercel.layers.fairshare.wire import Op
 
@@ -34,13 +35,12 @@ ATTACKERS = 2
 #: Users that are subordinate to the attacker.
 FIRST_SUBORDINATE, SUBORDINATES = 2_000_000, 64
 ATTACKS = (*ATTACKS_BY_SOCKET, *attacks_by_mount.ATTACKS, *attacks_as_others.ATTACKS)
-PREFIX = "/fairshare-attacked"
 NODES = 16
 SUBORDINATE_USERS, SUBORDINATE_GROUPS = "/etc/subuid", "/etc/subgid"
 #: Seconds between two looks at the server.
 LOOK_S = 0.25
 
-#: The victim: again and again a new process gets in, writes, and reads what it wrote.
+#: The victim: again and again a new process writes, large data by the preload library, and reads it.
 _VICTIM = f"""
 import mmap, os, sys, select
 MOUNT, SECRET = os.environ["MOUNT"], os.environ["SECRET"].encode()
@@ -55,7 +55,10 @@ def by_mapping():
     os.close(fd)
     os.unlink(path)
     return same
+from tiercel.layers.fairshare.protocol import Connection
 os.setgroups([]); os.setgid({VICTIM}); os.setuid({VICTIM})
+job = Connection(os.environ["SERVER"], os.environ["TICKET"])
+job.join(os.getpid())
 count = 0
 while not select.select([sys.stdin], [], [], 0)[0]:
     count += 1
@@ -63,11 +66,11 @@ while not select.select([sys.stdin], [], [], 0)[0]:
     if pid == 0:
         data = os.urandom(1000) * 300
         try:
-            with open(f"{PREFIX}/victim/{{count % 4}}", "w+b") as f:
+            with open(f"{{MOUNT}}/victim/{{count % 4}}", "w+b", buffering=0) as f:
                 f.write(data)
                 f.seek(0)
                 same = f.read() == data
-            if MOUNT: same = by_mapping() and same
+            same = by_mapping() and same
         except OSError: same = False
         os._exit(0 if same else 1)
     print("served" if os.waitpid(pid, 0)[1] == 0 else "not served", flush=True)
@@ -87,13 +90,13 @@ def campaign(minutes: float, seed: int, options: Sequence[str] = ()) -> dict[str
         folder.chmod(0o755)
         (folder / "outside").write_bytes(secret)
         (folder / "outside").chmod(0o600)
-        mount = folder / "mount" if Path("/dev/fuse").exists() else None
+        choose(str(folder / "mount"), alone=False)
+        (mount := folder / "mount").mkdir()
         arguments = ["--policy", "size-fair", *options]
-        if mount:
-            mount.mkdir()
-            arguments += ["--mount", str(mount)]
         crowded = _own_subordinates(folder)
-        with running_server(required_programs(), folder / "data", arguments, folder / "log") as server:
+        with running_server(
+            required_programs(), folder / "data", arguments, folder / "log", mount=mount
+        ) as server:
             server.socket.parent.chmod(0o711)
             _prepare(server, secret)
             before = _state(folder, server)
@@ -104,8 +107,6 @@ def campaign(minutes: float, seed: int, options: Sequence[str] = ()) -> dict[str
         ]
         found["got"] += [f"a change of {path}" for path in changed]
         found["server_said"] = (folder / "log").read_text(errors="replace").splitlines()[:20]
-        if not mount:
-            found["left_out"].append("the mount: this machine has no /dev/fuse")
         if not crowded:
             found["left_out"].append(f"subordinate users: this machine has no {SUBORDINATE_USERS}")
     return {"minutes": minutes, "seed": seed, **found}
@@ -167,15 +168,14 @@ def _top(server: Server, path: Path) -> Path:
 
 
 def _fight(
-    server: Server, mount: Path | None, crowded: bool, secret: bytes, minutes: float, seed: int
+    server: Server, mount: Path, crowded: bool, secret: bytes, minutes: float, seed: int
 ) -> dict[str, Any]:
     with Connection(server.socket) as connection:
         ticket = connection.ticket(Job("climate", NODES, holder=(VICTIM, VICTIM)))
-    environment = client_environment(required_programs().library, PREFIX, str(server.socket), ticket)
     victim = subprocess.Popen(
         [sys.executable, "-c", _VICTIM],
-        env={**os.environ, **environment, "FAIRSHARE_PATIENCE": "20", "MOUNT": str(mount or ""),
-             "SECRET": secret.decode()},
+        env={**os.environ, **accelerated(required_programs().library, mount), "MOUNT": str(mount),
+             "SERVER": str(server.socket), "TICKET": ticket, "SECRET": secret.decode()},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     until = time.monotonic() + 60 * minutes

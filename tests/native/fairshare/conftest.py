@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tiercel.layers.fairshare.programs import Programs, find_programs
-from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+from tiercel.layers.fairshare.protocol import Connection, Job, accelerated
 from tiercel.layers.fairshare.server import Server, running_server
-
-PREFIX = "/fairshare-test"
 
 
 @pytest.fixture(scope="session")
@@ -28,25 +28,40 @@ def programs() -> Programs:
     return found
 
 
+def needs_mount() -> None:
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("this machine has no usable /dev/fuse")
+    if os.geteuid() != 0 and not shutil.which("fusermount3"):
+        pytest.skip("mounting without root needs fusermount3 (package fuse3)")
+
+
 @dataclass
 class Share:
-    """A server, and the ways to run a program that sees its files below PREFIX."""
+    """A server, and a mount of its files at `root` by which programs use them."""
 
     programs: Programs
     server: Server
-    patience: int = 20
+    root: Path
+    accelerate: bool = False
 
     @property
     def tree(self) -> Path:
         return self.server.tree
 
-    def environment(self, job: Job | None = None, server: str | None = None) -> dict[str, str]:
-        ticket = None
-        if job:
-            with Connection(self.server.socket) as connection:
-                ticket = connection.ticket(job)
-        extra = client_environment(self.programs.library, PREFIX, server or str(self.server.socket), ticket)
-        return {**os.environ, **extra, "FAIRSHARE_PATIENCE": str(self.patience)}
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, **(accelerated(self.programs.library, self.root) if self.accelerate else {})}
+
+    @contextmanager
+    def job(self, job: Job) -> Iterator[Callable[[], None]]:
+        """What a child calls before it starts a program, whose requests then count to the job."""
+        with Connection(self.server.socket) as connection:
+            ticket = connection.ticket(job)
+        with Connection(self.server.socket, ticket) as connection:
+            yield lambda: connection.join(os.getpid())
+
+    def jobs(self) -> dict[str, Any]:
+        with Connection(self.server.socket) as connection:
+            return {row["job"]: row for row in connection.status()["jobs"]}
 
     def start(self, argv: Sequence[str], **more: object) -> subprocess.Popen[str]:
         return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
@@ -54,39 +69,50 @@ class Share:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
         )  # fmt: skip
 
-    def run(self, *argv: str, timeout: float = 240, **more: object) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *argv: str, timeout: float = 240, job: Job | None = None, **more: object
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program beside the served folder; `env`, `user` and the like as subprocess has them."""
         options = {
             "env": self.environment(), "cwd": self.server.data, "capture_output": True, "text": True, **more,
         }  # fmt: skip
-        return subprocess.run([str(a) for a in argv], timeout=timeout, check=False, **options)  # type: ignore[call-overload,no-any-return]
+        with ExitStack() as stack:
+            if job:
+                options["preexec_fn"] = stack.enter_context(self.job(job))
+            return subprocess.run(  # type: ignore[call-overload,no-any-return]
+                [str(a) for a in argv], timeout=timeout, check=False, **options
+            )
 
     def python(self, code: str, *arguments: str, **more: object) -> str:
         """Run Python code with ROOT as the served folder; its output. Fails with its traceback."""
-        head = f"import os, sys\nROOT = {PREFIX!r}\n"
+        head = f"import os, sys\nROOT = {str(self.root)!r}\n"
         done = self.run(sys.executable, "-c", head + code, *arguments, **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def bash(self, script: str, **more: object) -> str:
-        """Run a shell script, its shell included, with $ROOT as the served folder; its output."""
-        done = self.run("bash", "-euc", f"ROOT={PREFIX}\n{script}", **more)
+        """Run a shell script with $ROOT as the served folder; its output."""
+        done = self.run("bash", "-euc", f"ROOT={self.root}\n{script}", **more)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
 
 @pytest.fixture
 def serve(programs: Programs, tmp_path: Path) -> Iterator[Callable[..., Share]]:
-    """Start servers: serve("--policy", "job-fair", data=...)."""
+    """Start servers, each with a mount: serve("--policy", "job-fair", data=...)."""
+    needs_mount()
     with ExitStack() as stack:
         count = 0
 
         def start(*options: str, data: Path | None = None) -> Share:
             nonlocal count
             count += 1
-            place = data or tmp_path / f"data{count}"
-            server = stack.enter_context(running_server(programs, place, options, tmp_path / f"log{count}"))
-            return Share(programs, server)
+            place, mount = data or tmp_path / f"data{count}", tmp_path / f"mount{count}"
+            mount.mkdir()
+            server = stack.enter_context(
+                running_server(programs, place, options, tmp_path / f"log{count}", mount=mount)
+            )
+            return Share(programs, server, mount)
 
         yield start
 
@@ -116,6 +142,7 @@ def open_to_all(serve: Callable[..., Share], as_root: None) -> Callable[..., Sha
     def start(*options: str, data: Path | None = None) -> Share:
         share = serve(*options, data=data)
         let_through(share.server.socket.parent)
+        let_through(share.root.parent)
         return share
 
     return start

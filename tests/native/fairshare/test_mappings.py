@@ -1,4 +1,4 @@
-"""Files in memory: what programs map through the library, and what the server maps to copy from and to."""
+"""Files in memory: what programs map, and what the server maps to copy from and to."""
 
 from __future__ import annotations
 
@@ -15,27 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import PREFIX, Share
+from .conftest import Share
 from .users import ALICE, BOB, act, as_user
 
 SIZE = 1 << 20
-
-
-def test_a_shared_mapping_is_refused_and_a_private_one_is_a_copy(share: Share) -> None:
-    """A copy behind a shared one would never show what is written later."""
-    said = share.python("""
-import ctypes, errno, mmap
-open(ROOT + "/f", "wb").write(b"old" * 5000)
-fd = os.open(ROOT + "/f", os.O_RDWR)
-for flags in (mmap.MAP_SHARED, 3):  # MAP_SHARED_VALIDATE
-    for protection in (mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE):
-        try: mmap.mmap(fd, 0, flags=flags, prot=protection)
-        except OSError as error: print(errno.errorcode[error.errno])
-view = mmap.mmap(fd, 0, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-view[:3] = b"NEW"
-print(os.pread(fd, 6, 0).decode(), bytes(view[:6]).decode())
-""")
-    assert said.split() == ["ENODEV"] * 4 + ["oldold", "NEWold"]
 
 
 def test_sqlite_with_mmap_size_loses_no_update(share: Share) -> None:
@@ -61,12 +44,12 @@ for asked in ("SELECT n FROM counted", "PRAGMA integrity_check"): print(fresh.ex
     assert said.split() == ["5", "6", "ok"]
 
 
-def test_lmdb_is_refused_or_loses_nothing(share: Share) -> None:
+def test_lmdb_loses_nothing(share: Share) -> None:
     """It reads what it wrote through a shared mapping, without locks of its own."""
     if not ctypes.util.find_library("lmdb"):
         pytest.skip("this machine has no liblmdb")
     said = share.python("""
-import ctypes, ctypes.util, errno
+import ctypes, ctypes.util
 lib = ctypes.CDLL(ctypes.util.find_library("lmdb"))
 class Value(ctypes.Structure): _fields_ = [("size", ctypes.c_size_t), ("data", ctypes.c_char_p)]
 def value(text): return Value(len(text), text)
@@ -74,7 +57,7 @@ NOLOCK, env, txn, dbi = 0x400000, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c
 os.mkdir(ROOT + "/lmdb")
 lib.mdb_env_create(ctypes.byref(env))
 opened = lib.mdb_env_open(env, (ROOT + "/lmdb").encode(), NOLOCK, 0o644)
-if opened: print("refused", errno.errorcode.get(opened, opened)); sys.exit()
+assert opened == 0
 for n in range(300):
     assert lib.mdb_txn_begin(env, None, 0, ctypes.byref(txn)) == 0
     assert lib.mdb_dbi_open(txn, None, 0, ctypes.byref(dbi)) == 0
@@ -88,7 +71,7 @@ for n in range(300):
     found += lib.mdb_get(txn, dbi, ctypes.byref(key), ctypes.byref(data)) == 0
 print("found", found)
 """)
-    assert said.split() in (["refused", "ENODEV"], ["found", "300"])
+    assert said.split() == ["found", "300"]
 
 
 def mapped(share: Share, name: str) -> bool:
@@ -105,7 +88,7 @@ for _ in range(4): assert len(os.pread(f, 1 << 20, 0)) == 1 << 20
 @contextmanager
 def reading(share: Share) -> Iterator[None]:
     """While a process has read a file again and again, and holds it open."""
-    code = f"import os\nROOT = {PREFIX!r}\n{READ}\nprint('read', flush=True); input()"
+    code = f"import os\nROOT = {str(share.root)!r}\n{READ}\nprint('read', flush=True); input()"
     holder = share.start([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert holder.stdout is not None
     assert holder.stdout.readline() == "read\n"
@@ -129,7 +112,7 @@ def test_who_may_only_read_does_not_keep_others_from_the_fast_way(open_to_all: C
     share = open_to_all()
     (share.tree / "f").write_bytes(os.urandom(SIZE))
     os.chmod(share.tree / "f", 0o644)
-    code = as_user(ALICE, READ + "print('read', flush=True); sys.stdin.readline()")
+    code = as_user(share, ALICE, READ + "print('read', flush=True); sys.stdin.readline()")
     with share.start([sys.executable, "-c", code], stdin=subprocess.PIPE) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "read\n"
@@ -172,7 +155,7 @@ for _ in range(3): os.pwrite(f, b"y" * {SIZE}, 0)
 print("mapped", flush=True); sys.stdin.readline()
 os.pwrite(f, b"z" * {SIZE}, 0)
 """
-    writer = share.start([sys.executable, "-c", as_user(BOB, code)], stdin=subprocess.PIPE)
+    writer = share.start([sys.executable, "-c", as_user(share, BOB, code)], stdin=subprocess.PIPE)
     assert writer.stdout is not None
     assert writer.stdout.readline() == "mapped\n"
     assert mapped(share, "program")
@@ -192,7 +175,7 @@ d = os.open(ROOT + "/mine", os.O_RDONLY)
 print("ready", flush=True)
 for n in range(3000): os.close(os.open(f"f{n}", os.O_CREAT | os.O_WRONLY, dir_fd=d))
 """
-    client = share.start([sys.executable, "-c", f"import os\nROOT={PREFIX!r}\n{code}"])
+    client = share.start([sys.executable, "-c", f"import os\nROOT={str(share.root)!r}\n{code}"])
     assert client.stdout is not None
     assert client.stdout.readline() == "ready\n"
     libc = ctypes.CDLL(None)
@@ -229,7 +212,8 @@ print(wrong[:3], flush=True)
 """
     for _ in range(8):
         reader = share.start(
-            [sys.executable, "-c", f"import os, sys\nROOT = {PREFIX!r}\n{code}"], stdin=subprocess.PIPE
+            [sys.executable, "-c", f"import os, sys\nROOT = {str(share.root)!r}\n{code}"],
+            stdin=subprocess.PIPE,
         )
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"

@@ -1,11 +1,8 @@
-"""The FUSE mount: the same files, for what no preload library reaches."""
+"""What is particular to the mount: rights of several users, mappings, whose requests these are."""
 
 from __future__ import annotations
 
-import mmap
 import os
-import select
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,66 +15,19 @@ from tiercel.layers.fairshare.programs import Programs
 from tiercel.layers.fairshare.protocol import Connection
 from tiercel.layers.fairshare.server import running_server
 
-from .conftest import PREFIX, Share, let_through
-from .posix_checks import CHECKS
-from .test_posix import SCRIPT
+from .conftest import Share, let_through, needs_mount
 
 MIB = 1024**2
 CHARGE = 32 << 10  # of a request, beside its bytes: the server's --charge
 
 
-def needs_mount() -> None:
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("this machine has no usable /dev/fuse")
-    if os.geteuid() != 0 and not shutil.which("fusermount3"):
-        pytest.skip("mounting without root needs fusermount3 (package fuse3)")
-
-
 @pytest.fixture
 def mounted(serve: Callable[..., Share], tmp_path: Path) -> Share:
-    needs_mount()
-    place = tmp_path / "mount"
-    place.mkdir()
-    return serve("--mount", str(place), data=tmp_path / "data")
+    return serve(data=tmp_path / "data")
 
 
 def mount_of(share: Share) -> Path:
-    return share.server.data.parent / "mount"
-
-
-@pytest.mark.parametrize("name", CHECKS)
-def test_posix(mounted: Share, name: str) -> None:
-    own = mount_of(mounted) / "own"
-    own.mkdir()
-    let_through(own)
-    argv = [sys.executable, str(SCRIPT), name, str(own)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=90)
-    assert done.returncode == 0, done.stderr
-
-
-def test_mount_and_library_show_the_same_files(mounted: Share) -> None:
-    place = mount_of(mounted)
-    (place / "a").write_text("by the mount")
-    assert mounted.bash("cat $ROOT/a; echo by the library > $ROOT/b") == "by the mount"
-    assert (place / "b").read_text() == "by the library\n"
-    mounted.bash("echo more >> $ROOT/b; mv $ROOT/a $ROOT/c")
-    assert (place / "b").read_text() == "by the library\nmore\n"
-    assert sorted(os.listdir(place)) == ["b", "c"]
-
-
-def test_shared_writable_mappings(mounted: Share) -> None:
-    path = mount_of(mounted) / "f"
-    path.write_bytes(b"x" * 8192)
-    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as view:
-        view[:5] = b"hello"
-        view.flush()
-    assert mounted.bash("head -c 6 $ROOT/f") == "hellox"
-
-
-def test_programs_can_be_started_from_it(mounted: Share) -> None:
-    program = mount_of(mounted) / "program"
-    shutil.copy("/bin/true", program)
-    assert subprocess.run([str(program)], check=False).returncode == 0
+    return share.root
 
 
 def test_other_users_have_their_own_rights(mounted: Share, as_root: None) -> None:
@@ -98,83 +48,6 @@ def test_other_users_have_their_own_rights(mounted: Share, as_root: None) -> Non
     assert "Permission denied" in done.stderr
     assert done.stdout == "mine\n"
     assert os.stat(mounted.tree / "own").st_uid == 54321
-
-
-def test_the_mount_shows_what_the_library_wrote_to_open_and_mapped_files(mounted: Share) -> None:
-    """The kernel kept the pages of an open file, and showed them for ever, whatever others wrote."""
-    path = mount_of(mounted) / "f"
-    path.write_bytes(b"-" * 3 * MIB)
-    steps = {
-        "os.pwrite(fd, b'first', 0)": b"first",
-        "os.pwrite(fd, b'again', 0)": b"again",
-        "os.pwrite(fd, b'large' * (MIB // 2), 0)": b"large",
-        "os.ftruncate(fd, 0); os.ftruncate(fd, 3 * MIB)": bytes(5),
-        "os.pwrite(fd, b'later', 0)": b"later",
-        "os.posix_fallocate(fd, 0, 3 * MIB); os.close(os.open(name, os.O_WRONLY | os.O_TRUNC)); "
-        "os.ftruncate(fd, 3 * MIB)": bytes(5),
-    }
-    code = f"""MIB = {MIB}; name = ROOT + "/f"; fd = os.open(name, os.O_RDWR)
-for line in sys.stdin: exec(line); print("done", flush=True)
-"""
-    argv = [sys.executable, "-c", f"import os, sys\nROOT = {PREFIX!r}\n{code}"]
-    with (
-        mounted.start(argv, stdin=subprocess.PIPE) as writer,
-        path.open("rb", buffering=0) as file,
-        mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as view,
-    ):
-        assert writer.stdin is not None and writer.stdout is not None
-        for step, there in steps.items():
-            before = os.pread(file.fileno(), 5, 0), view[:5]
-            writer.stdin.write(step + "\n")
-            writer.stdin.flush()
-            assert writer.stdout.readline() == "done\n", before
-            assert (os.pread(file.fileno(), 5, 0), view[:5]) == (there, there), step
-
-
-def test_who_waits_for_his_own_mapping_keeps_nobody_waiting(
-    serve: Callable[..., Share], tmp_path: Path, as_root: None
-) -> None:
-    """The kernel first brings what a mapping wrote. One thread waited for that, for all who change them."""
-    needs_mount()
-    (place := tmp_path / "mount").mkdir()
-    (config := tmp_path / "config").write_text("")
-    share = serve("--mount", str(place), "--config", str(config), data=tmp_path / "data")
-    let_through(place)
-    let_through(share.server.socket.parent)
-    code = """import mmap, os, sys
-who, place = int(sys.argv[1]), sys.argv[2]
-os.setgroups([]); os.setgid(who); os.setuid(who)
-fd = os.open(f"{place}/{who}", os.O_RDWR | os.O_CREAT, 0o600)
-os.ftruncate(fd, 8 << 20)
-view = mmap.mmap(fd, 8 << 20)
-view[:] = b"x" * (8 << 20) if who == 54321 else bytes(8 << 20)
-if who != 54321: view.flush()
-other = os.open(f"{ROOT}/{who}", os.O_RDWR)
-print("mapped", flush=True); sys.stdin.readline()
-os.pwrite(other, b"y", 0)
-print("written", flush=True); sys.stdin.readline()
-"""
-    argv = [sys.executable, "-c", f"ROOT = {PREFIX!r}\n{code}"]
-    users = [share.start([*argv, str(who), str(place)], stdin=subprocess.PIPE) for who in (54321, 54322)]
-    for user in users:
-        assert user.stdout is not None and user.stdout.readline() == "mapped\n"
-    with Connection(share.server.socket) as connection:
-        config.write_text("rate = 200000\n")
-        assert "rate" in connection.reload()
-        for user in users:
-            assert user.stdin is not None
-            user.stdin.write("\n")
-            user.stdin.flush()
-            while user is users[0]:  # until the kernel brings what its mapping wrote
-                jobs = {job["job"]: job["bytes_written"] for job in connection.status()["jobs"]}
-                if jobs["user-54321"] > 4096:
-                    break
-        assert users[1].stdout is not None and users[1].stdout.readline() == "written\n"
-        assert select.select([users[0].stdout], [], [], 0)[0] == []  # 8 MiB take 40 s
-        config.write_text("rate = 0\n")
-        connection.reload()
-    for user in users:
-        user.communicate("\n")
 
 
 def test_what_a_mapping_wrote_counts_to_whoever_opened_the_file(mounted: Share, as_root: None) -> None:
@@ -205,7 +78,7 @@ def test_a_tree_of_more_files_than_descriptors(programs: Programs, tmp_path: Pat
     limited.chmod(0o755)
     (place := tmp_path / "mount").mkdir()
     with running_server(
-        replace(programs, server=limited), tmp_path / "data", ["--mount", str(place)], tmp_path / "log"
+        replace(programs, server=limited), tmp_path / "data", [], tmp_path / "log", mount=place
     ) as server:
         for folder in range(20):
             (server.tree / str(folder)).mkdir()
@@ -306,9 +179,8 @@ def test_what_is_read_ahead_waits_by_the_policy(
     serve: Callable[..., Share], tmp_path: Path, as_root: None
 ) -> None:
     """The kernel kept it in a line of its own, in which one user's reads stood before all others'."""
-    needs_mount()
-    (place := tmp_path / "mount").mkdir()
-    share = serve("--mount", str(place), "--rate", str(8 * MIB), data=tmp_path / "data")
+    share = serve("--rate", str(8 * MIB), data=tmp_path / "data")
+    place = share.root
     for name, size in (("large", 48 * MIB), ("small", 100_000)):
         (share.tree / name).write_bytes(bytes(size))
         (share.tree / name).chmod(0o644)

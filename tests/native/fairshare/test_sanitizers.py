@@ -1,4 +1,4 @@
-"""The preload library under the address and undefined-behaviour sanitizers, on the POSIX checks."""
+"""The preload library under the address and undefined-behaviour sanitizers, on conformance checks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import PREFIX, Share
+from . import conformance
+from .conftest import Share
 from .test_policy import SOURCE
-from .test_posix import SCRIPT
 
 CHECKED = (
-    "directories", "links", "record_locks", "threads_share_a_session", "processes_share_a_position",
-    "large_data_comes_back_whatever_was_truncated", "relative_paths_and_directory_descriptors",
+    "each_write_moves_the_position_once", "positions_are_shared_with_copies_and_children",
+    "descriptors_are_numbers_of_the_kernel", "many_threads_use_one_file", "what_one_writes_another_reads",
 )  # fmt: skip
 
 
@@ -43,10 +43,11 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory, programs: object) -> str
 @pytest.mark.parametrize("name", CHECKED)
 def test_sanitized(serve: Callable[..., Share], sanitized: str, name: str) -> None:
     share = serve()
-    (share.tree / "own").mkdir()
     environment = {
-        **share.environment(), "LD_PRELOAD": sanitized,
+        **share.environment(), "LD_PRELOAD": sanitized, "FAIRSHARE_MOUNT": str(share.root),
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1", "UBSAN_OPTIONS": "halt_on_error=1",
     }  # fmt: skip
-    done = share.run(sys.executable, str(SCRIPT), name, f"{PREFIX}/own", env=environment, timeout=120)
+    done = share.run(
+        sys.executable, conformance.__file__, name, str(share.root), env=environment, timeout=120
+    )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,29 +1,32 @@
 """fairshare: a policy-driven burst buffer in front of a storage (paper 001; native/fairshare).
 
-For a run, a server is started on the run's own folder; the engine reaches it below a path of its own, by a
-preload library. So every request of the run goes through the scheduler, and the files lie on the storage.
-The server of a run on several nodes is on the first one, where the harness is, and all nodes reach it by TCP.
+For a run, a server is started on the run's own folder, and its files are mounted, where the engine uses them.
+So every request of the run goes through the scheduler, and the files lie on the storage. The server of a run
+on several nodes is on the first one, where the harness is, and the mounts of all nodes reach it by TCP.
 """
 
 from __future__ import annotations
 
+import os
 import platform
+import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tiercel.errors import RunFailed, UserError, suggest
 from tiercel.layers.base import Layer, Options, Place, View, layers
+from tiercel.layers.fairshare.mounting import choose
 from tiercel.layers.fairshare.policies import SCHEDULERS, check_policy
 from tiercel.layers.fairshare.programs import find_programs, required_programs
-from tiercel.layers.fairshare.protocol import Connection, Job, client_environment
+from tiercel.layers.fairshare.protocol import Connection, Job, accelerated
 from tiercel.layers.fairshare.server import Server, running_server
 from tiercel.programs import Installation
 from tiercel.site.model import Site
 from tiercel.study.workloads import Workload
 from tiercel.units import parse_size
 
-#: Folders of a run's own folder: what the server keeps, and the path that only the library knows.
+#: Folders of a run's own folder: what the server keeps, and where its files are mounted.
 _DATA, _VIEW = "fairshare", "shared"
 #: In the run's raw folder, as long as the run lasts.
 _TICKET = ".fairshare-ticket"
@@ -34,8 +37,9 @@ _REACH = "tiercel.layers.fairshare.reach"
 class FairShare(Layer):
     """Options: policy, scheduler, parallel (requests at a time), charge (bytes for an operation), rate (bytes
     per second that the storage gives), and of the run's job: job (name), size (nodes; default the run's),
-    priority. On several nodes: cleartext (true: what goes over the network need not be encrypted), address
-    (under which other nodes reach the first one; default its name)."""
+    priority; accelerate (true: large data go through shared memory). On several nodes: cleartext (true: what
+    goes over the network need not be encrypted), address (under which others reach the first one; default
+    its name)."""
 
     name = "fairshare"
 
@@ -50,8 +54,8 @@ class FairShare(Layer):
 
     def check_options(self, options: Options, site: Site) -> None:
         known = {
-            "policy", "scheduler", "parallel", "charge", "rate", "job", "size", "priority", "cleartext",
-            "address",
+            "policy", "scheduler", "parallel", "charge", "rate", "job", "size", "priority", "accelerate",
+            "cleartext", "address",
         }  # fmt: skip
         for name, value in options.items():
             if name not in known:
@@ -62,8 +66,8 @@ class FairShare(Layer):
                 raise UserError(f"layer fairshare: scheduler {value!r}: {suggest(str(value), SCHEDULERS)}")
             if name in ("parallel", "size", "priority") and (not isinstance(value, int) or value < 1):
                 raise UserError(f"layer fairshare: {name} must be a whole number above 0")
-            if name == "cleartext" and not isinstance(value, bool):
-                raise UserError("layer fairshare: cleartext must be true or false")
+            if name in ("cleartext", "accelerate") and not isinstance(value, bool):
+                raise UserError(f"layer fairshare: {name} must be true or false")
             if name in ("charge", "rate"):
                 try:
                     parse_size(value)
@@ -75,8 +79,6 @@ class FairShare(Layer):
             return "on several nodes nothing is encrypted: `options: {cleartext: true}` allows that"
         if workload.operation == "sharing-servers":
             return "the workload starts servers of its own"
-        if getattr(workload, "queue_depth", 1) > 1:
-            return "asynchronous I/O of the kernel goes past the fairshare layer"
         return None
 
     @contextmanager
@@ -98,34 +100,63 @@ class FairShare(Layer):
         log = place.output / "fairshare-server.log"
         try:
             with ExitStack() as ending:
+                view = _view(ending, place)
+                alone = place.nodes == 1
                 server = ending.enter_context(
-                    running_server(programs, place.data / _DATA, [*arguments, *_listening(place)], log)
-                )
+                    running_server(
+                        programs, place.data / _DATA, [*arguments, *_listening(place)], log,
+                        mount=view if alone else None,
+                    )
+                )  # fmt: skip
                 with Connection(server.socket) as connection:
                     ticket = connection.ticket(job)
-                # Not among the words of the engine's command, which everybody on its nodes may see.
-                file = ending.enter_context(_secret(place.output / _TICKET, ticket))
-                view = place.data / _VIEW
-                address = _address(place, server)
-                yield View(view, client_environment(programs.library, str(view), address, f"@{file}"))
+                if alone:
+                    member = ending.enter_context(Connection(server.socket, ticket))
+                    member.join(os.getpid())  # and what it starts: the engine
+                else:
+                    # Not among the words of a command, which everybody on its nodes may see.
+                    file = ending.enter_context(_secret(place.output / _TICKET, ticket))
+                    ending.enter_context(_mounts(place, server, view, file))
+                environment = {"FAIRSHARE_SERVER": str(server.socket)}
+                if options.get("accelerate"):
+                    environment |= accelerated(programs.library, view)
+                yield View(view, environment)
                 if server.process.poll() is not None:
                     raise RunFailed(f"layer fairshare: the server ended with {server.process.returncode}")
         except UserError as error:
             raise RunFailed(f"layer fairshare: {error}") from None
 
 
+def _view(ending: ExitStack, place: Place) -> Path:
+    """Return the folder where the files are mounted: the same on all nodes."""
+    choose(str(place.data / _VIEW), alone=False)
+    if place.nodes > 1:
+        return Path(tempfile.gettempdir()) / f"tiercel-share-{os.getpid()}-{place.seed}"
+    view = place.data / _VIEW
+    view.mkdir(exist_ok=True)
+    ending.callback(_remove, view)
+    return view
+
+
+def _remove(folder: Path) -> None:
+    with suppress(OSError):
+        folder.rmdir()
+
+
+@contextmanager
+def _mounts(place: Place, server: Server, view: Path, ticket: Path) -> Iterator[None]:
+    """Mount on each node of the run; RunFailed where a node does not reach the server, or cannot mount."""
+    assert place.each_node is not None
+    host = str(place.options.get("address", platform.node()))
+    try:
+        place.each_node(_REACH, ["begin", f"tcp:{host}:{server.port}", str(view), str(ticket)])
+        yield
+    finally:
+        place.each_node(_REACH, ["end", str(view)])
+
+
 def _listening(place: Place) -> list[str]:
     return ["--listen", "0.0.0.0:0", "--cleartext"] if place.nodes > 1 else []
-
-
-def _address(place: Place, server: Server) -> str:
-    """Return where all nodes of the run reach the server; RunFailed where one does not."""
-    if place.nodes == 1:
-        return str(server.socket)
-    host = str(place.options.get("address", platform.node()))
-    assert place.each_node is not None
-    place.each_node(_REACH, [host, str(server.port)])
-    return f"tcp:{host}:{server.port}"
 
 
 @contextmanager

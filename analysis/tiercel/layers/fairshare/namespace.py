@@ -6,22 +6,29 @@ As ``preexec_fn`` of subprocess; only system calls are made there.
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from tiercel.errors import UserError
 
 _LIBC = ctypes.CDLL(None, use_errno=True)  # loaded here, so that a child between fork and exec need not
-_CLONE_NEWNS, _MS_REC, _MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+_CLONE_NEWNS, _CLONE_NEWUSER, _MS_REC, _MS_PRIVATE = 0x20000, 0x10000000, 0x4000, 1 << 18
 
 
-def may_have_own() -> bool:
-    """Whether this user can have a namespace of mounts of its own without another identity: root can."""
-    return os.geteuid() == 0
+@cache
+def may_have_users() -> bool:
+    """Whether this user may make a user namespace, and mount in it: a child of ours tries."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _LIBC.unshare(_CLONE_NEWUSER | _CLONE_NEWNS) == 0 else 1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def is_own(path: Path) -> bool:
@@ -37,12 +44,21 @@ def leave() -> None:
 
 
 def join(process: int) -> Callable[[], None]:
-    """Return what makes a child see the mounts that a process sees, in the working directory that it has."""
-    namespace = os.open(f"/proc/{process}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    """Return what makes a child see the mounts that a process sees, in its own working directory.
+
+    Where that is in a user namespace, the child is in that, too: as the same user, with no more rights.
+    """
+    names = {"user": _CLONE_NEWUSER, "mnt": _CLONE_NEWNS}
+    others = [
+        (os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC), kind)
+        for name, kind in names.items()
+        if Path(f"/proc/{process}/ns/{name}").readlink() != Path(f"/proc/self/ns/{name}").readlink()
+    ]
     folder = Path.cwd()
 
     def enter() -> None:
-        _must(_LIBC.setns(namespace, _CLONE_NEWNS))
+        for other, kind in others:
+            _must(_LIBC.setns(other, kind))
         os.chdir(folder)  # setns goes to the root
 
     return enter
@@ -52,6 +68,17 @@ def _must(result: int) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+def take_away_dead(path: Path) -> None:
+    """Unmount what a server that was killed has left at a path: it answers nobody."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno == errno.ENOTCONN:
+            words = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount3", "-u", "-z"]
+            with suppress(OSError):
+                subprocess.run([*words, str(path)], check=False)
 
 
 @contextmanager

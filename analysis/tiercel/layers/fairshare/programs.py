@@ -18,6 +18,7 @@ class Programs:
     """Where they lie. The library is found beside its server: `bin/` and `lib/` of one place."""
 
     server: Path
+    mount: Path
     load: Path
     limit: Path
     library: Path
@@ -25,7 +26,7 @@ class Programs:
     @property
     def version(self) -> str:
         """A digest of what serves: builds of one version number may perform differently."""
-        return _digest(self.server, self.library)
+        return _digest(self.server, self.mount, self.library)
 
 
 @cache
@@ -38,11 +39,13 @@ def _digest(*paths: Path) -> str:
 
 def find_programs() -> Programs | None:
     """Return the programs, None unless all of them are there."""
-    server, load, limit = (program(f"fairshare-{name}") for name in ("server", "load", "limit"))
-    if server is None or load is None or limit is None:
+    server, mount, load, limit = (
+        program(f"fairshare-{name}") for name in ("server", "mount", "load", "limit")
+    )
+    if server is None or mount is None or load is None or limit is None:
         return None
     library = server.parent.parent / "lib" / "libfairshare_client.so"
-    return Programs(server, load, limit, library) if library.is_file() else None
+    return Programs(server, mount, load, limit, library) if library.is_file() else None
 
 
 def required_programs() -> Programs:

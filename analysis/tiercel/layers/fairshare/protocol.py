@@ -1,6 +1,6 @@
 """Speaks to a fairshare server: asks for its status, and for tickets that it signs.
 
-The same messages as ``native/fairshare/wire``. Programs that do I/O use the preload library instead.
+The same messages as ``native/fairshare/wire``. Programs that do I/O use a mount.
 """
 
 from __future__ import annotations
@@ -144,6 +144,10 @@ class Connection:
         ticket, _ = self._request(Op.TICKET, payload=asked)
         return ticket.hex()
 
+    def join(self, process: int) -> None:
+        """Have the server's own mount count our process, and what it starts, to this connection's job."""
+        self._request(Op.JOIN, offset=process)
+
     def reload(self) -> str:
         """Let the server read its options anew; what changed, in words. UserError where they are wrong."""
         said, _ = self._request(Op.RELOAD)
@@ -160,7 +164,9 @@ class Connection:
     ) -> tuple[bytes, int]:
         request = wire.REQUEST.pack(op, 0, 0, 0, offset, size, 0, 0, 0, 0, uid, 0, 0, 0, 0, 0)
         self._send(request + payload)
-        what = "ask for other tickets than their own" if op == Op.TICKET else "change what it does"
+        what = {Op.TICKET: "ask for other tickets than their own", Op.JOIN: "name its processes"}.get(
+            Op(op), "change what it does"
+        )
         return self._answer(f"refuses: only its own user and root may {what}")
 
     def _answer(self, what: str) -> tuple[bytes, int]:
@@ -233,16 +239,10 @@ def _signed(ticket: str, message: bytes) -> bytes:
     return hmac.digest(bytes.fromhex(ticket)[wire.TICKET.size :], message, hashlib.sha256)
 
 
-def client_environment(
-    library: Path, prefix: str, server: str, ticket: str | None = None, preloaded: str = ""
-) -> dict[str, str]:
-    """Return the variables that make a program see a server's files below `prefix`.
+def accelerated(library: Path, mount: Path | str, preloaded: str = "") -> dict[str, str]:
+    """Return the variables that make a program move large data of files in `mount` past the kernel.
 
-    `server` is the path of its Unix socket, or tcp:HOST:PORT. `preloaded`: what the user has the program
-    preload, which comes first: a tracer among them sees the calls on those files, too.
+    `preloaded`: what the user has the program preload, which comes first: a tracer sees those calls.
     """
     libraries = f"{preloaded}:{library}" if preloaded else str(library)
-    environment = {"LD_PRELOAD": libraries, "FAIRSHARE_PREFIX": prefix, "FAIRSHARE_SERVER": server}
-    if ticket:
-        environment["FAIRSHARE_TICKET"] = ticket
-    return environment
+    return {"LD_PRELOAD": libraries, "FAIRSHARE_MOUNT": str(mount)}

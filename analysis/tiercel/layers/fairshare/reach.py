@@ -1,41 +1,86 @@
-"""Whether a node reaches a server: ``python -m tiercel.layers.fairshare.reach HOST PORT``.
+"""The mount of one node, for a run on several.
 
-A launcher starts one on each node of a run.
+``python -m tiercel.layers.fairshare.reach begin ADDRESS FOLDER TICKET``, and ``end FOLDER``: a launcher
+starts them on each node of a run.
 """
 
 from __future__ import annotations
 
+import os
 import platform
-import socket
+import signal
+import subprocess
 import sys
+import time
+from contextlib import suppress
+from pathlib import Path
 
+from tiercel.errors import UserError
 from tiercel.launchers.answers import say
-from tiercel.layers.fairshare import wire
+from tiercel.layers.fairshare import namespace
+from tiercel.layers.fairshare.mounting import choose
+from tiercel.layers.fairshare.programs import required_programs
 
-_WITHIN_S = 10.0
+_WITHIN_S = 20.0
 
 
-def reach(host: str, port: int) -> str | None:
-    """Return why no fairshare server answers there, or None."""
-    try:
-        with socket.create_connection((host, port), timeout=_WITHIN_S) as connection:
-            said = connection.recv(wire.FRAME.size, socket.MSG_WAITALL)
-    except OSError as error:
-        return f"{error.strerror or error}"
-    # Whoever connects is greeted with a challenge.
-    whole = len(said) == wire.FRAME.size
-    return None if whole and wire.FRAME.unpack(said)[0] == wire.MAGIC else "something else answers there"
+def begin(address: str, folder: Path, ticket: str) -> None:
+    """Mount, by a process that stays until :func:`end`, or until the server has gone."""
+    choose(str(folder), alone=False)
+    folder.mkdir(mode=0o700, exist_ok=True)  # nodes may share the folder in which it is
+    if not namespace.is_own(folder):
+        raise UserError(f"{folder}: somebody else made it")
+    notes = _notes(folder)
+    with notes.open("w") as said:
+        process = subprocess.Popen(
+            [str(required_programs().mount), "--server", address, "--mount", str(folder), "--leave"],
+            env={**os.environ, "FAIRSHARE_TICKET": f"@{ticket}", "FAIRSHARE_PATIENCE": "5"},
+            stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
+        )  # fmt: skip
+    until = time.monotonic() + _WITHIN_S
+    while "ready" not in notes.read_text():
+        if process.poll() is not None or time.monotonic() > until:
+            process.kill()
+            lines = notes.read_text().strip().splitlines() or ["it is not ready in time"]
+            _forget(folder)
+            raise UserError(lines[-1].removeprefix("fairshare-mount: "))
+        time.sleep(0.02)
+    with notes.open("a") as more:
+        more.write(f"{process.pid}\n")
+
+
+def end(folder: Path) -> None:
+    """End what :func:`begin` started."""
+    with suppress(OSError, ValueError, IndexError):  # it may have ended with its server
+        os.kill(int(_notes(folder).read_text().split()[-1]), signal.SIGTERM)
+    until = time.monotonic() + _WITHIN_S
+    while folder.is_mount() and time.monotonic() < until:
+        time.sleep(0.02)
+    _forget(folder)
+
+
+def _notes(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}-{platform.node()}.log")
+
+
+def _forget(folder: Path) -> None:
+    with suppress(OSError):
+        _notes(folder).unlink()
+        folder.rmdir()
 
 
 def main(words: list[str]) -> int:
     """Answer; the exit code is 0 also for an error, which the answer names."""
-    host, port = words
-    problem = reach(host, int(port))
     answer = {"host": platform.node()}
-    if problem:
+    try:
+        if words[0] == "begin":
+            begin(words[1], Path(words[2]), words[3])
+        else:
+            end(Path(words[1]))
+    except (OSError, UserError) as error:
         answer["error"] = (
-            f"layer fairshare: {answer['host']} does not reach the server on {host}, port {port}: {problem}; "
-            "`options: {address: NAME}` names the first node as the others know it"
+            f"layer fairshare: {answer['host']}: {error}; `options: {{address: NAME}}` names the first node "
+            "as the others know it"
         )
     say(answer)
     return 0

@@ -4,8 +4,9 @@
 from enum import IntEnum
 from struct import Struct
 
-VERSION = 3
+VERSION = 4
 WANT_SEGMENT = 1
+NOTICE = 18446744073709551615
 MAGIC = 827478854
 PROOF_BYTES = 32
 NONCE_BYTES = 16
@@ -16,10 +17,10 @@ ANSWER = b"fairshare server"
 
 #: magic, length, tag
 FRAME = Struct("<IIQ")
-#: version, wants, session
+#: version, wants, voucher
 HELLO = Struct("<IIQ")
-#: session, server, slots, slot_bytes, uid, stripe
-WELCOME = Struct("<QQIIII")
+#: session, server, slots, slot_bytes, uid, turn, secret
+WELCOME = Struct("<QQIIIIQ")
 #: uid, gid, user, group, size, priority, expires, nonce, name_len, by, name
 TICKET = Struct("<IIIIIIQQII48s32x")
 #: op, flags, handle, handle2, offset, size, path_len, path2_len, mode, mask, uid, gid, times
@@ -27,7 +28,7 @@ REQUEST = Struct("<IIQQqQIIIIII4q")
 #: result, value, data_len
 REPLY = Struct("<qQI4x")
 #: ino, size, blocks, nlink, mode, uid, gid, blksize, rdev, times
-ATTRIBUTES = Struct("<QQQQIIIIQ8q")
+ATTRIBUTES = Struct("<QQQQIIIIQ6q")
 
 
 class Op(IntEnum):
@@ -38,16 +39,17 @@ class Op(IntEnum):
     TICKET = 3
     RELOAD = 4
     SEND_AWAY = 5
+    VOUCH = 6
+    JOIN = 8
+    DROPPED = 7
     OPEN = 10
     CLOSE = 11
-    DESCRIBE = 12
     READ = 13
     WRITE = 14
     SEEK = 15
     TRUNCATE = 16
     ALLOCATE = 17
     FSYNC = 18
-    SET_FLAGS = 19
     GET_ATTRIBUTES = 20
     SET_ATTRIBUTES = 21
     ACCESS = 22
@@ -59,16 +61,9 @@ class Op(IntEnum):
     LINK = 34
     SYMLINK = 35
     READLINK = 36
-    RESOLVE = 37
     MAKE_NODE = 38
     GET_XATTR = 40
     SET_XATTR = 41
     LIST_XATTR = 42
     REMOVE_XATTR = 43
     LOCK = 50
-    FLOCK = 51
-    STRIPE_OPEN = 60
-    STRIPE_REMOVE = 61
-    STRIPE_BEGIN = 62
-    STRIPE_END = 63
-    STRIPE_GONE = 64

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "session.h"
+#include "accelerate.h"
 
 enum {
     LINE = 64,

@@ -5,12 +5,12 @@
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "real.h"
-#include "session.h"
+#include "accelerate.h"
 
 static atomic_uint *word(struct session *s, size_t at) { return (atomic_uint *)(void *)(s->segment + at); }
 
@@ -53,15 +53,17 @@ void fs_post(struct session *s, int slot, const struct fs_request *request) {
     atomic_store(state(s, slot), FS_POSTED);
     atomic_fetch_or(word(s, FS_POSTED_AT), 1u << slot);
     atomic_uint *armed = word(s, FS_ARMED_AT);
-    if (atomic_load(armed) && atomic_exchange(armed, 0)) {
-        uint64_t one = 1;
-        while (REAL(write)(s->doorbell, &one, sizeof one) < 0 && errno == EINTR) continue;
-    }
+    if (!atomic_load(armed) || !atomic_exchange(armed, 0)) return;
+    // The server sleeps, and a frame without a body wakes it. A call that can do nothing to a file, should the number be
+    // another's by now.
+    struct fs_frame ring = {FS_FRAME_MAGIC, 0, FS_NOTICE};
+    if (!fs_owns(s) || (send(s->socket, &ring, sizeof ring, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN))
+        atomic_store(&s->lost, true);
 }
 
-bool fs_alive(struct session *s) {
+static bool alive(struct session *s) {
     struct pollfd p = {.fd = s->socket, .events = POLLRDHUP};
-    return !s->lost && !(REAL(poll)(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL));
+    return !s->lost && fs_owns(s) && !(poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL));
 }
 
 static bool looked(struct session *s, int slot, int looks) {
@@ -101,10 +103,11 @@ int fs_sleep(struct session *s, int slot) {
     unsigned seen;
     while ((seen = atomic_load(at)) != FS_DONE) {
         if (seen == FS_POSTED && !atomic_compare_exchange_strong(at, &seen, FS_WAITED)) continue;
+        if (s->lost) return LOST;
         // The server wakes us; should it die instead, the socket says so.
         struct timespec limit = {.tv_nsec = 200000000};
         long woken = syscall(SYS_futex, at, FUTEX_WAIT, FS_WAITED, &limit, NULL, 0);
-        if (woken < 0 && errno == ETIMEDOUT && atomic_load(at) != FS_DONE && !fs_alive(s)) return LOST;
+        if (woken < 0 && errno == ETIMEDOUT && atomic_load(at) != FS_DONE && !alive(s)) return LOST;
     }
     return 0;
 }
@@ -117,41 +120,4 @@ int fs_await(struct session *s, int slot, bool alone, struct fs_reply *reply) {
     unsigned on = atomic_load_explicit(word(s, at + FS_SERVER_AT), memory_order_relaxed);
     atomic_store_explicit(&s->server_on, on, memory_order_relaxed);
     return 0;
-}
-
-int64_t fs_over_segment(struct session *s, struct call *c) {
-    struct fs_request *r = &c->request;
-    r->path_len = c->path ? (uint32_t)strlen(c->path) : 0;
-    r->path2_len = c->path2 ? (uint32_t)strlen(c->path2) : 0;
-    if (r->path_len > FS_MAX_PATH || r->path2_len > FS_MAX_PATH) return -ENAMETOOLONG;
-    bool opening = r->op == FS_OPEN;
-    if (opening) pthread_mutex_lock(&s->talking);  // the next descriptor on the socket is ours
-    int slot = fs_take_slot(s, false, true);
-    int64_t result = LOST;
-    if (slot < 0) goto out;
-    unsigned char *data = fs_slot_data(s, slot);
-    if (r->path_len) memcpy(data, c->path, r->path_len);
-    if (r->path2_len) memcpy(data + r->path_len, c->path2, r->path2_len);
-    if (c->payload_len) memcpy(data + r->path_len + r->path2_len, c->payload, c->payload_len);
-    fs_post(s, slot, r);
-    if (fs_await(s, slot, true, &c->reply) == LOST) goto out;  // the slot is not ours any more
-    result = c->reply.result;
-    size_t length = c->reply.data_len < c->out_len ? c->reply.data_len : c->out_len;
-    if (c->out && length > 0) memcpy(c->out, data, length);
-    fs_release_slot(s, slot);
-    if (opening && result >= 0) {
-        uint64_t tag;
-        char none[1];
-        int passed[4], count = 0;
-        ssize_t got = fs_receive(s->socket, &tag, none, sizeof none, passed, &count);
-        if (got < 0 || count != 1 || tag != c->reply.value) {
-            while (count > 0) REAL(close)(passed[--count]);
-            result = LOST;
-        } else {
-            c->descriptor = passed[0];
-        }
-    }
-out:
-    if (opening) pthread_mutex_unlock(&s->talking);
-    return result;
 }

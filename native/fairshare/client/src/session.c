@@ -1,154 +1,137 @@
-// The process's sessions, one with each server: made at the first request, made anew when the server was restarted.
+// How a process comes to share memory with the server.
+//
+// A mount vouches for both: the server gave it a number, which the process shows, and a secret, which the server has to
+// know. So data go to nobody who took the socket's place, and to the job that the mount's files belong to.
 #define _GNU_SOURCE
-#include "session.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "real.h"
+#include "accelerate.h"
 
-static _Atomic(struct session *) sessions[MOST_SERVERS];
-static atomic_ulong generations = 1;
+enum { SILENCE = 10, PAUSE = 5 };  // seconds: for each answer of the server's; until the next attempt
+
+static struct session *_Atomic current;
 static pthread_mutex_t connecting = PTHREAD_MUTEX_INITIALIZER;
+static atomic_long not_before;  // seconds of the monotonic clock
 
-uint64_t fs_generation(int server) {
-    struct session *s = sessions[server];
-    return s ? s->generation : 0;
+static long seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec;
 }
 
-uint64_t fs_server_id(int server) {
-    struct session *s = sessions[server];
-    return s ? s->server : 0;
+bool fs_owns(struct session *s) {
+    struct stat now;
+    return fstat(s->socket, &now) == 0 && now.st_dev == s->device && now.st_ino == s->inode;
 }
 
-uint32_t fs_stripe_size(int server) {
-    struct session *s = fs_session(server);
-    return s ? s->stripe : 0;
-}
-
-// The session that gave a handle: the current one, or that of a user who this process was before.
-struct session *fs_giver(int server, uint64_t generation) {
-    struct session *s = sessions[server];
-    while (s && s->generation != generation) s = s->before;
-    return s && !s->lost ? s : NULL;
-}
-
-bool fs_connected(int server, uint64_t generation) { return fs_giver(server, generation) != NULL; }
-
-bool fs_remote(int server) {
-    struct session *s = sessions[server];
-    return s && s->doorbell < 0;
-}
-
-double fs_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static struct session *make(int server, bool first) {
-    double until = fs_seconds() + (first ? 0 : fs_config.patience);
-    for (;;) {
-        struct session *s = calloc(1, sizeof *s);
-        if (!s) return NULL;
-        s->doorbell = -1;
-        s->index = server;
-        s->generation = atomic_fetch_add(&generations, 1);
-        s->who = fs_who();
-        pthread_mutex_init(&s->talking, NULL);
-        int problem = fs_connect(server);
-        if (problem >= 0) {
-            s->socket = problem;
-            problem = fs_hello(s);
-            if (problem == 0) return s;
-            REAL(close)(s->socket);
+// Receive so many bytes, and the descriptor that comes along.
+static bool receive(int socket, void *to, size_t size, int *descriptor) {
+    for (char *at = to; size > 0;) {
+        union {
+            char bytes[CMSG_SPACE(sizeof(int))];
+            struct cmsghdr align;
+        } control;
+        struct iovec part = {at, size};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                                 .msg_controllen = sizeof control.bytes};
+        ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return false;
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+            if (*descriptor >= 0) close(*descriptor);
+            memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
         }
-        free(s);
-        bool absent = problem == -ECONNREFUSED || problem == -ENOENT || problem == -EPIPE ||
-                      problem == -ECONNRESET || problem == -EAGAIN;
-        if (!absent || fs_seconds() > until) {
-            errno = absent ? EHOSTDOWN : -problem;
-            return NULL;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+        at += got;
+        size -= (size_t)got;
     }
+    return true;
 }
 
-// The session of the user that this process is now, out of those it had; it becomes the first.
-static struct session *recall(int server, uint64_t who) {
-    for (struct session *s = sessions[server], *newer = NULL; s; newer = s, s = s->before) {
-        if (s->who != who || s->lost) continue;
-        if (newer) {
-            newer->before = s->before;
-            s->before = sessions[server];
-        }
-        return s;
-    }
-    return NULL;
+// Programs choose low descriptors themselves (a shell's `exec 5>file`): ours goes high up.
+static int out_of_the_way(int fd) {
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, 700);
+    if (high < 0) return fd;
+    close(fd);
+    return high;
 }
 
-struct session *fs_session(int server) {
-    uint64_t who = fs_who();
-    struct session *s = sessions[server];
-    if (s && !s->lost && s->who == who) return s;
-    pthread_mutex_lock(&connecting);
-    struct session *newest = sessions[server];
-    s = recall(server, who);
-    if (!s && (s = make(server, newest == NULL || !newest->lost))) {
-        // A lost one's memory and descriptors stay: another thread may still look at it, and a number that
-        // is given out again would be another file's.
-        if (newest && newest->lost) shutdown(newest->socket, SHUT_RDWR);
-        s->before = newest;
+// The memory that the server shares with us, or NULL.
+static unsigned char *introduce(int socket, const struct fs_vouched *said) {
+    unsigned char challenge[sizeof(struct fs_frame) + FS_CHALLENGE_BYTES];
+    struct {
+        struct fs_frame frame;
+        struct fs_hello hello;
+    } ours = {{FS_FRAME_MAGIC, sizeof ours.hello, 0}, {FS_VERSION, FS_WANT_SEGMENT, said->voucher}};
+    struct {
+        struct fs_frame frame;
+        struct fs_reply reply;
+    } head;
+    struct fs_welcome welcome;
+    int memory = -1;
+    void *segment = MAP_FAILED;
+    if (receive(socket, challenge, sizeof challenge, &memory) &&
+        send(socket, &ours, sizeof ours, MSG_NOSIGNAL) == sizeof ours &&
+        receive(socket, &head, sizeof head, &memory) && head.frame.magic == FS_FRAME_MAGIC &&
+        head.frame.length == sizeof head.reply + sizeof welcome && head.reply.result >= 0 &&
+        receive(socket, &welcome, sizeof welcome, &memory) && welcome.secret == said->secret && memory >= 0 &&
+        welcome.slots == FS_SLOTS && welcome.slot_bytes == FS_SLOT_BYTES)
+        segment = mmap(NULL, FS_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    if (memory >= 0) close(memory);
+    return segment == MAP_FAILED ? NULL : segment;
+}
+
+static struct session *connected(const struct fs_vouched *said) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = SILENCE};
+    struct stat about;
+    if (memchr(said->socket, 0, sizeof address.sun_path) == NULL) return NULL;
+    strcpy(address.sun_path, (const char *)said->socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return NULL;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    unsigned char *segment = NULL;
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0) segment = introduce(fd, said);
+    fd = out_of_the_way(fd);
+    // Kept in pages of its own: no allocator's lock is needed, and a child's copy is the child's.
+    struct session *s = MAP_FAILED;
+    if (segment && fstat(fd, &about) == 0)
+        s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s == MAP_FAILED) {
+        if (segment) munmap(segment, FS_SEGMENT_BYTES);
+        close(fd);
+        return NULL;
     }
-    if (s) sessions[server] = s;
-    pthread_mutex_unlock(&connecting);
+    s->process = getpid();
+    s->socket = fd;
+    s->device = about.st_dev;
+    s->inode = about.st_ino;
+    s->segment = segment;
     return s;
 }
 
-struct session *fs_session_of(struct description *d) {
-    struct session *s = fs_giver(d->server, d->generation);
-    return s ? s : fs_session(d->server);
-}
-
-bool fs_internal(int fd) {
-    for (int i = 0; i < fs_config.servers && fd >= 0; i++)
-        for (struct session *s = sessions[i]; s; s = s->before)
-            if (fd == s->socket || fd == s->doorbell) return true;
-    return false;
-}
-
-void fs_move_aside(int fd) {
-    for (int i = 0; i < fs_config.servers && fd >= 0; i++)
-        for (struct session *s = sessions[i]; s; s = s->before) {
-            if (fd != s->socket && fd != s->doorbell) continue;
-            int moved = REAL(fcntl)(fd, F_DUPFD_CLOEXEC, fd + 1);
-            if (moved < 0)
-                fs_lost(s);
-            else
-                *(fd == s->socket ? &s->socket : &s->doorbell) = moved;
-        }
-}
-
-void fs_lost(struct session *s) { s->lost = true; }
-
-void fs_hold_sessions(bool hold) { hold ? pthread_mutex_lock(&connecting) : pthread_mutex_unlock(&connecting); }
-
-void fs_forget_sessions(void) {
-    pthread_mutex_init(&connecting, NULL);  // perhaps held by a thread that this process does not have
-    for (int i = 0; i < fs_config.servers; i++) {
-        struct session *s = sessions[i], *before;
-        sessions[i] = NULL;
-        for (; s; s = before) {
-            before = s->before;
-            REAL(close)(s->socket);
-            if (s->doorbell >= 0) REAL(close)(s->doorbell);
-            if (s->segment) munmap(s->segment, FS_SEGMENT_BYTES);
-            free(s);
-        }
+struct session *fs_session(const struct fs_vouched *said) {
+    struct session *s = current;
+    if (s && !s->lost && s->process == getpid()) return s;
+    if (!said || seconds() < not_before || pthread_mutex_trylock(&connecting) != 0) return NULL;
+    s = current;
+    if (!s || s->lost || s->process != getpid()) {
+        // Other threads may still be inside a lost session: its memory stays. Its socket goes, which a forked child has a
+        // copy of.
+        if (s && fs_owns(s)) close(s->socket);
+        s = connected(said);
+        not_before = s ? 0 : seconds() + PAUSE;
+        current = s;
     }
+    pthread_mutex_unlock(&connecting);
+    return s;
 }

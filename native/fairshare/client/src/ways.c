@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
-#include "session.h"
+#include "accelerate.h"
 
 enum {
     LEAST = 2 * FS_SLOT_BYTES,  // bytes of a transfer that takes long enough to say something

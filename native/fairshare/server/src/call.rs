@@ -10,7 +10,7 @@ use crate::budget::Held;
 use crate::errno::{check, Errno, Result, APART};
 use crate::handles::Handle;
 
-use crate::outcome::{Change, Outcome};
+use crate::outcome::Outcome;
 use crate::server::Server;
 use crate::session::Session;
 use crate::tree::{proc_path, Route, LONG};
@@ -32,16 +32,6 @@ impl Call<'_> {
         budget
             .take(self.session.creds.uid, count)
             .ok_or(Errno(libc::EMFILE))
-    }
-
-    /// Whether a mount's kernel may have metadata that this request changes without its knowledge.
-    pub fn is_watched(&self) -> bool {
-        !self.session.inside && self.server.forgets.get().is_some()
-    }
-
-    /// What a mount's kernel has to forget once this is done; `changes` is only asked where there is such a kernel.
-    pub fn changed(&self, changes: impl FnOnce() -> Vec<Change>) -> Outcome {
-        Outcome::changing_metadata(if self.is_watched() { changes() } else { Vec::new() })
     }
 
     /// The open file that the request names.

@@ -46,6 +46,7 @@ fairshare-server: share a folder's storage among jobs by a policy
   --slurm COMMAND       prints the number of nodes of Slurm job {job}; empty: never asked
                         (default: scontrol -o show job {job})
   --mount PATH          also mount the files here (FUSE)
+  --apart               mount them in namespaces of their own; the first line of output names a process in them
   --log FILE            JSON lines: who joined, who was refused, what changed (- is standard error)
   --metrics ADDRESS     answer GET /metrics on this TCP address, for Prometheus
   --files N             open files for each user (default: 65536)
@@ -190,6 +191,7 @@ options! {
     key: PathBuf,
     slurm: String,
     mount: PathBuf,
+    apart: bool,
     log: PathBuf,
     metrics: String,
     files: Whole<1, { 1 << 30 }>,
@@ -213,6 +215,8 @@ pub struct Config {
     pub key: Option<PathBuf>,
     pub slurm: String,
     pub mount: Option<PathBuf>,
+    /// Whether it is mounted in namespaces of its own.
+    pub apart: bool,
     pub log: Option<PathBuf>,
     pub metrics: Option<String>,
     pub most_handles: usize,
@@ -316,6 +320,7 @@ impl Config {
             key: given.key,
             slurm: given.slurm.unwrap_or_else(|| "scontrol -o show job {job}".into()),
             mount: given.mount,
+            apart: given.apart.unwrap_or(false),
             log: given.log,
             metrics: given.metrics,
             most_handles: number(given.files.map(|n| n.0), 65536) as usize,
@@ -352,7 +357,7 @@ fn command_line(arguments: &[String]) -> Result<(Table, Option<PathBuf>), String
                 ))
             }
         };
-        if key == "cleartext" {
+        if matches!(key, "cleartext" | "apart") {
             table.insert(key.into(), Value::Boolean(true));
             continue;
         }

@@ -25,8 +25,6 @@ const MOST_OUTSTANDING: u32 = 32;
 /// Bytes of them, with those of answers that the client has not taken yet: beyond it nothing more is read. One
 /// request may exceed it.
 const MOST_BYTES: usize = 1 << 20;
-/// Answers that may wait for a client to take them: who has so many does not mean to.
-const MOST_KEPT: usize = 64;
 /// Longest frame of somebody who has not said who it is.
 const STRANGERS_FRAME: u32 = 4096;
 /// What a connection can make the server keep in memory for its frames: those bytes, a frame that comes and one
@@ -146,11 +144,6 @@ impl Connection {
         self.outstanding.fetch_sub(1, Ordering::SeqCst);
         self.bytes.fetch_sub(bytes, Ordering::SeqCst);
         sated
-    }
-
-    /// Whether more answers wait than a client leaves that takes them.
-    pub fn overfed(&self) -> bool {
-        self.output.lock().expect("no panics under this lock").len() > MOST_KEPT
     }
 
     fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

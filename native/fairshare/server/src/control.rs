@@ -1,5 +1,7 @@
 //! What an administrator changes while the server runs: policy and rate, and jobs that are sent away.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,6 +12,7 @@ use crate::call::Call;
 use crate::config::Config;
 use crate::creds;
 use crate::errno::{Errno, Result};
+use crate::jobs::{Described, Proof};
 use crate::outcome::Outcome;
 use crate::safe::own;
 use crate::server::Server;
@@ -53,6 +56,25 @@ pub fn send_away(call: &Call<'_>) -> Result<Outcome> {
         value: ended as u64,
         ..Outcome::default()
     })
+}
+
+/// A process of the client's own belongs to its job from now on, as long as the session lasts.
+pub fn join(call: &Call<'_>) -> Result<Outcome> {
+    let session = call.session;
+    let process = u32::try_from(call.request.offset).map_err(|_| Errno(libc::EINVAL))?;
+    let owner = fs::metadata(format!("/proc/{process}")).map_err(|_| Errno(libc::ESRCH))?;
+    if !session.local || owner.uid() != session.creds.uid {
+        return Err(Errno(libc::EPERM));
+    }
+    let job = Described {
+        name: session.entry.name.clone(),
+        job: *session.entry.job.lock().expect("no panics under this lock"),
+        proof: Proof::Own, // what this session could prove counts
+    };
+    call.server
+        .members
+        .join(process, session.id, session.creds.uid, job);
+    Ok(Outcome::default())
 }
 
 pub fn reload(call: &Call<'_>) -> Result<Outcome> {

@@ -4,7 +4,7 @@
 //! decides, with its modes, ACLs and quotas; nothing of that is imitated here. It leaves others, with which
 //! quotas and reserved blocks do not count (CAP_SYS_RESOURCE): workers lay them down when they begin.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use crate::errno::{Errno, Result};
 
@@ -41,6 +41,7 @@ pub fn can_impersonate() -> bool {
 
 thread_local! {
     static CURRENT: RefCell<Option<Creds>> = const { RefCell::new(None) };
+    static LAID_DOWN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Take on `creds` for the file system calls of this thread. EPERM where the server may not.
@@ -90,9 +91,15 @@ const fn bit(number: u32) -> u64 {
 
 /// Lay down, for this thread, all rights that work for clients does not need.
 pub fn lay_down() {
+    LAID_DOWN.set(true);
     if can_impersonate() {
         let _ = change_effective(|now| now & KEPT);
     }
+}
+
+/// Whether this thread may work for clients.
+pub fn has_laid_down() -> bool {
+    LAID_DOWN.get()
 }
 
 /// Do something that a flood of descriptors on their way to clients must not keep this thread from.

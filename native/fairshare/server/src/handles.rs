@@ -1,30 +1,20 @@
-//! Open files. A handle is what an open file description is in a kernel: flags, a position, and the
-//! backing file; processes that inherited or duplicated its descriptor share it.
-//!
-//! A local client's descriptor is one end of a socket pair whose other end lies here. When the last
-//! process that holds it has closed it or died, the kernel says so, and the handle goes: fork, exec,
-//! dup and descriptors passed to other processes need no bookkeeping.
+//! Open files: the backing file and how it was opened. Positions are the clients' own: a mount's kernel has them.
 
 use std::collections::HashMap;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
-use std::time::{Duration, Instant};
 
 use crate::accounts::user_of;
 use crate::budget::Held;
-use crate::errno::{check, check_size, Errno, Result};
+use crate::errno::{check_size, Errno, Result};
 use crate::jobs::Entry;
 
 use crate::mapping::{FileId, Inode};
 use crate::session::Session;
 use crate::tree::{allocated, stat_of, LONG};
 
-/// How long handles of a lost remote client wait for a forked child to claim them.
-const LINGER: Duration = Duration::from_secs(5);
-
-/// The user of handles that the kernel's mount holds: how many there are is the kernel's affair.
-pub const KERNEL: u32 = u32::MAX;
+/// To whom handles count that the kernel of the server's own mount holds: how many there are is the kernel's affair.
+const KERNEL: u32 = u32::MAX;
 
 pub struct Handle {
     /// 61 random bits, so that nobody guesses another's.
@@ -36,19 +26,16 @@ pub struct Handle {
     pub directory: bool,
     pub id_of_file: FileId,
     pub inode: Arc<Inode>,
-    flags: AtomicI32,
-    pub position: Mutex<i64>,
-    keeper: Keeper,
+    /// open's flags: access mode, O_SYNC...
+    pub flags: i32,
+    /// Held while a folder is read, by the position of the backing file.
+    pub reading: Mutex<()>,
+    /// The session that opened it, with which it goes; None for the server's own mount.
+    session: Option<u64>,
     /// Whose job opened it.
     pub entry: Arc<Entry>,
     /// Held, not read: its descriptors count to who opened it as long as it is there.
     _held: Held,
-}
-
-enum Keeper {
-    Socket(#[allow(dead_code, reason = "held open: closing it would end the client's descriptor")] OwnedFd),
-    /// The remote sessions that have it: the one that opened it, and children that inherited it.
-    Sessions(Mutex<Vec<u64>>),
 }
 
 impl AsFd for Handle {
@@ -62,31 +49,6 @@ impl Handle {
         self.file.as_raw_fd()
     }
 
-    /// open's flags as they are now: access mode, O_APPEND, O_SYNC...
-    pub fn flags(&self) -> i32 {
-        self.flags.load(Ordering::Relaxed)
-    }
-
-    /// fcntl(F_SETFL): of the flags only O_APPEND can change here.
-    pub fn set_flags(&self, flags: i32) {
-        let kept = self.flags() & !libc::O_APPEND;
-        self.flags.store(kept | flags & libc::O_APPEND, Ordering::Relaxed);
-    }
-
-    fn held_by(&self, session: u64) -> bool {
-        match &self.keeper {
-            Keeper::Socket(_) => false,
-            Keeper::Sessions(held) => held.lock().expect("no panics under this lock").contains(&session),
-        }
-    }
-
-    fn unheld(&self) -> bool {
-        match &self.keeper {
-            Keeper::Socket(_) => false,
-            Keeper::Sessions(held) => held.lock().expect("no panics under this lock").is_empty(),
-        }
-    }
-
     /// To whom the job that opened it is accounted.
     pub fn user(&self) -> u32 {
         self.entry.job.lock().expect("no panics under this lock").user
@@ -98,11 +60,11 @@ impl Handle {
     }
 
     pub fn readable(&self) -> bool {
-        matches!(self.flags() & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
+        matches!(self.flags & libc::O_ACCMODE, libc::O_RDONLY | libc::O_RDWR)
     }
 
     pub fn writable(&self) -> bool {
-        matches!(self.flags() & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
+        matches!(self.flags & libc::O_ACCMODE, libc::O_WRONLY | libc::O_RDWR)
     }
 }
 
@@ -118,16 +80,10 @@ pub struct Opened {
     pub entry: Arc<Entry>,
 }
 
-/// Descriptors of the server that a local client's handle takes: the file, and the server's end of the client's.
-/// Another's takes the file alone.
-pub const FOR_A_HANDLE: u64 = 2;
-
 #[derive(Default)]
 struct Table {
     handles: HashMap<u64, Arc<Handle>>,
     per_user: HashMap<u32, usize>,
-    /// Handles whose remote session has ended.
-    orphans: Vec<(Instant, u64)>,
 }
 
 pub type Closer = Box<dyn Fn(Arc<Handle>) + Send + Sync>;
@@ -152,30 +108,17 @@ impl Handles {
         let _ = self.closer.set(closer);
     }
 
-    /// File a handle that lives as long as a descriptor, which is returned together with the end of
-    /// the pair to watch. EMFILE beyond the user's limit.
-    pub fn add_local(&self, opened: Opened, server: u64) -> Result<(Arc<Handle>, OwnedFd, RawFd)> {
+    /// File a handle of a session. EMFILE beyond the user's limit.
+    pub fn add(&self, opened: Opened, session: &Session) -> Result<Arc<Handle>> {
         let id = random()? >> 3;
-        let (ours, theirs) = life_line(server, id)?;
-        let watched = ours.as_raw_fd();
-        let handle = self.add(id, opened, Keeper::Socket(ours))?;
-        Ok((handle, theirs, watched))
-    }
-
-    /// File a handle that lives as long as a session, and a little longer.
-    pub fn add_remote(&self, opened: Opened, session: u64) -> Result<Arc<Handle>> {
-        self.add(
-            random()? >> 3,
-            opened,
-            Keeper::Sessions(Mutex::new(vec![session])),
-        )
-    }
-
-    fn add(&self, id: u64, opened: Opened, keeper: Keeper) -> Result<Arc<Handle>> {
         let mut table = self.table.write().expect("no panics under this lock");
-        let account = user_of(opened.uid);
+        let account = if session.inside {
+            KERNEL
+        } else {
+            user_of(opened.uid)
+        };
         let count = table.per_user.entry(account).or_default();
-        if *count >= self.most_per_user && opened.uid != KERNEL {
+        if *count >= self.most_per_user && account != KERNEL {
             return Err(Errno(libc::EMFILE));
         }
         *count += 1;
@@ -187,9 +130,9 @@ impl Handles {
             directory: opened.directory,
             id_of_file: opened.id_of_file,
             inode: opened.inode,
-            flags: AtomicI32::new(opened.flags),
-            position: Mutex::new(0),
-            keeper,
+            flags: opened.flags,
+            reading: Mutex::default(),
+            session: (!session.inside).then_some(session.id),
             entry: opened.entry,
             _held: opened.held,
         });
@@ -226,73 +169,18 @@ impl Handles {
         }
     }
 
-    /// A session uses an inherited handle.
-    pub fn claim(&self, handle: &Handle, session: u64) {
-        if let Keeper::Sessions(holders) = &handle.keeper {
-            let mut holders = holders.lock().expect("no panics under this lock");
-            if !holders.contains(&session) {
-                holders.push(session);
-            }
-        }
-    }
-
-    /// A session has closed a handle. Others may have it: those that know of it already, or a child that
-    /// has not spoken yet (`shared`).
-    pub fn release(&self, handle: &Handle, session: u64, shared: bool) {
-        let Keeper::Sessions(holders) = &handle.keeper else {
-            if !shared {
-                self.remove(handle.id);
-            }
-            return;
-        };
-        let mut holders = holders.lock().expect("no panics under this lock");
-        holders.retain(|holder| *holder != session);
-        if !holders.is_empty() {
-            return;
-        }
-        drop(holders);
-        if shared {
-            let mut table = self.table.write().expect("no panics under this lock");
-            table.orphans.push((Instant::now() + LINGER, handle.id));
-        } else {
-            self.remove(handle.id);
-        }
-    }
-
-    /// A remote session has ended: its handles go, unless a child claims them soon.
+    /// A session has ended: its handles go.
     pub fn session_ended(&self, session: u64) {
-        let handles: Vec<_> = {
+        let ids: Vec<u64> = {
             let table = self.table.read().expect("no panics under this lock");
-            table
-                .handles
-                .values()
-                .filter(|handle| handle.held_by(session))
-                .cloned()
+            let handles = table.handles.values();
+            handles
+                .filter(|handle| handle.session == Some(session))
+                .map(|handle| handle.id)
                 .collect()
         };
-        for handle in handles {
-            self.release(&handle, session, true);
-        }
-    }
-
-    /// Drop the handles that nobody has claimed in time.
-    pub fn tidy(&self) {
-        let due: Vec<u64> = {
-            let mut table = self.table.write().expect("no panics under this lock");
-            let now = Instant::now();
-            let (due, later) = table.orphans.drain(..).partition(|(when, _)| *when <= now);
-            table.orphans = later;
-            let due: Vec<(Instant, u64)> = due;
-            due.into_iter().map(|(_, id)| id).collect()
-        };
-        for id in due {
-            let unclaimed = {
-                let table = self.table.read().expect("no panics under this lock");
-                table.handles.get(&id).is_some_and(|handle| handle.unheld())
-            };
-            if unclaimed {
-                self.remove(id);
-            }
+        for id in ids {
+            self.remove(id);
         }
     }
 
@@ -320,31 +208,5 @@ pub fn fill_at_random(bytes: &mut [u8]) -> Result<()> {
         Ok(())
     } else {
         Err(Errno(libc::EIO))
-    }
-}
-
-/// A socket pair whose client's end can do nothing but be held: reading says EAGAIN, writing EPIPE.
-/// The peer's name tells a process that inherited the descriptor which server and handle it belongs to.
-fn life_line(server: u64, id: u64) -> Result<(OwnedFd, OwnedFd)> {
-    let mut pair = [0; 2];
-    let name = format!("\0fairshare/{server:016x}/{id:016x}");
-    // SAFETY: plain calls; the address is built as unix(7) describes an abstract name.
-    unsafe {
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        check(libc::socketpair(libc::AF_UNIX, kind, 0, pair.as_mut_ptr()))?;
-        let (ours, theirs) = (OwnedFd::from_raw_fd(pair[0]), OwnedFd::from_raw_fd(pair[1]));
-        let mut address: libc::sockaddr_un = std::mem::zeroed();
-        address.sun_family = libc::AF_UNIX as u16;
-        for (to, from) in address.sun_path.iter_mut().zip(name.bytes()) {
-            *to = from as libc::c_char;
-        }
-        let length = std::mem::size_of::<libc::sa_family_t>() + name.len();
-        check(libc::bind(
-            ours.as_raw_fd(),
-            (&raw const address).cast(),
-            length as u32,
-        ))?;
-        check(libc::shutdown(ours.as_raw_fd(), libc::SHUT_RD))?;
-        Ok((ours, theirs))
     }
 }

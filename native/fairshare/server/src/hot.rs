@@ -1,5 +1,5 @@
-//! Which segments the workers look at by themselves (hot), and which ring their doorbell when something is
-//! posted (armed). Each is one of the two, and becomes the other under one lock: a client whose segment was
+//! Which segments the workers look at by themselves (hot), and whose clients wake the server when they post something
+//! (armed). Each is one of the two, and becomes the other under one lock: a client whose segment was
 //! neither would wait for ever.
 
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::session::Shared;
 pub struct Hot(Mutex<Vec<Arc<Connection>>>);
 
 impl Hot {
-    /// The doorbell of a segment has rung: from now on it is looked at.
+    /// A client has woken the server: from now on its segment is looked at.
     pub fn rung(&self, connection: &Arc<Connection>) {
         let Some(shared) = shared_of(connection) else {
             return;
@@ -31,7 +31,7 @@ impl Hot {
         self.list().iter().map(collect).sum()
     }
 
-    /// Ask for doorbells from now on. False: something was posted meanwhile, and that segment stays hot.
+    /// Have clients wake the server from now on. False: something was posted meanwhile, and that segment stays hot.
     pub fn arm(&self) -> bool {
         let mut quiet = true;
         self.list().retain(|connection| {
@@ -84,11 +84,11 @@ pub mod tests {
     /// A session with shared memory, of a job that nobody else has.
     pub fn session() -> Arc<Session> {
         let described = Described::new(1, "one", Job::new, Proof::Kernel);
-        let (segment, doorbell) = (Segment::create().unwrap().0, UnixStream::pair().unwrap().0);
+        let segment = Segment::create().unwrap().0;
         let entry = Jobs::default().join(&described);
         Arc::new(Session {
             local: true,
-            shared: Some(Shared::new(segment, doorbell.into())),
+            shared: Some(Shared::new(segment)),
             ..Session::new(1, Creds::own(), described.job.id, entry)
         })
     }
@@ -100,7 +100,7 @@ pub mod tests {
         Arc::new(connection)
     }
 
-    /// Clients post, again whenever that was seen, and hear their own doorbells, while others look and arm.
+    /// Clients post, again whenever that was seen, and wake the server themselves, while others look and arm.
     #[test]
     fn whatever_is_posted_is_seen() {
         // Nightly tests have more of them.

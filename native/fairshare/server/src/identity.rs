@@ -128,6 +128,11 @@ fn stand_in(map: &str, overflow: &str) -> Option<u32> {
     (known < u64::from(u32::MAX)).then(|| overflow.trim().parse().unwrap_or(USUAL))
 }
 
+/// Whether a user's number stands for all those that this process's user namespace does not know.
+pub fn is_anybody(uid: u32) -> bool {
+    stand_ins().0 == Some(uid)
+}
+
 /// Ask the kernel who is at the other end of a Unix socket.
 pub fn peer_of(socket: BorrowedFd<'_>) -> Result<Peer> {
     let fd = socket.as_raw_fd();
@@ -305,7 +310,7 @@ mod tests {
         let proof = |ticket: &Ticket| keyed(&key().secret(ticket), &CHALLENGE);
         Hello {
             wants: 0,
-            session: 0,
+            voucher: 0,
             ticket: ticket.map(|ticket| (ticket.clone(), proof(&ticket))),
             nonce: [0; wire::NONCE_BYTES],
         }

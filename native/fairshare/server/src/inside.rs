@@ -1,4 +1,4 @@
-//! Requests that begin inside the server: those of the FUSE mount. They go through the same scheduler, with
+//! Requests that begin inside the server: those of its own FUSE mount. They go through the same scheduler, with
 //! an identity that the kernel vouches for.
 
 use std::collections::HashMap;
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use wire::{Op, Request};
 
+use crate::caches;
 use crate::creds::{self, Creds};
 use crate::identity::local_job;
 use crate::outcome::{Outcome, Then};
@@ -51,6 +52,50 @@ struct Known {
     /// Whose processes have others by now, until their requests are answered.
     former: Vec<Arc<Session>>,
     looked: Option<Instant>,
+}
+
+/// What a mount shows: the files of the server in this process, or of one at the end of a connection (`link`).
+pub trait Files: Send + Sync {
+    /// Carry out a request in the name of a process; `payload` is what follows it on the wire. `then` is called once, by
+    /// any thread.
+    fn ask(&self, by: Process, request: Request, payload: Vec<u8>, then: Then);
+
+    fn close(&self, handle: u64);
+
+    /// The socket by which programs on this machine reach the server themselves; empty where there is none.
+    fn socket(&self) -> Vec<u8>;
+}
+
+/// The files of this process's server.
+pub struct Inside {
+    server: Arc<Server>,
+    insiders: Insiders,
+}
+
+impl Inside {
+    pub fn new(server: Arc<Server>) -> Self {
+        Self {
+            server,
+            insiders: Insiders::default(),
+        }
+    }
+}
+
+impl Files for Inside {
+    fn ask(&self, by: Process, request: Request, payload: Vec<u8>, then: Then) {
+        let session = self.insiders.session(&self.server, by);
+        self.server.submit(session, request, payload, then);
+    }
+
+    fn close(&self, handle: u64) {
+        self.server.handles.remove(handle);
+    }
+
+    fn socket(&self) -> Vec<u8> {
+        let path = &self.server.door.path;
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        whole.into_os_string().into_encoded_bytes()
+    }
 }
 
 #[derive(Default)]
@@ -120,12 +165,17 @@ impl Insiders {
         }
         known.tidy(now, |session| server.leave_job(session));
         // This thread may have a client's rights since it carried out a request.
-        let (creds, described) = creds::as_server(|| {
+        let (creds, local) = creds::as_server(|| {
             let groups = groups_of(uid, gid, pid);
             let creds = Creds { uid, gid, groups };
-            let described = local_job(&creds, pid as i32, &server.slurm);
-            (creds, described)
+            let local = local_job(&creds, pid as i32, &server.slurm);
+            (creds, local)
         });
+        let described = match server.members.job_of(uid, pid) {
+            // A ticket may say more of the same Slurm job, never put the process into another.
+            Some(member) if member.name == local.name || !local.name.starts_with("slurm-") => member,
+            _ => local,
+        };
         if let Some(insider) = known.sessions.get_mut(&(uid, gid, pid)) {
             let session = &insider.session;
             if session.creds == creds && session.entry.name == described.name {
@@ -135,11 +185,13 @@ impl Insiders {
         }
         let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
         let entry = server.join_job(&described);
-        server
-            .log
-            .joined(json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name}));
+        server.log.joined(
+            json!({"over": "mount", "uid": uid, "gid": gid, "pid": pid, "job": described.name,
+                "size": described.job.size, "user": described.job.user}),
+        );
         let session = Arc::new(Session {
             inside: true,
+            cache: Some(caches::OWN),
             ..Session::new(id, creds, described.job.id, entry)
         });
         known.put((uid, gid, pid), &session, now);
@@ -185,29 +237,30 @@ impl Server {
             return then(&Outcome::of(-i64::from(libc::ENOMEM)), &[]);
         }
         let held = held.flatten();
-        self.enqueue(
-            job,
-            vec![Pending {
-                session,
-                request,
-                place: Place::Inside { payload, then, held },
-            }],
-        );
+        let pending = Pending {
+            session,
+            request,
+            place: Place::Inside { payload, then, held },
+        };
+        if pending.is_unlock() {
+            self.serve(pending);
+            return;
+        }
+        self.enqueue(job, vec![pending]);
         if self.carry_out_here(op) && self.arrivals.came() {
             self.nudge();
         }
     }
 
-    /// Carry out the next request in this thread, which has just queued one of kind `op`, where handing it to a worker
-    /// would cost more than the request itself. Returns whether requests are left for the workers.
+    /// Carry out the request of kind `op` that this thread has just queued, where nothing else waits and handing it to a
+    /// worker would cost more than the request itself. Returns whether requests are left for the workers.
     fn carry_out_here(&self, op: Op) -> bool {
         let short = !matches!(op, Op::Read | Op::Write | Op::Fsync | Op::Allocate | Op::Truncate);
-        if !short || !self.brevity.is_expected() {
+        if !short || !creds::has_laid_down() || !self.brevity.is_expected() {
             return true;
         }
-        let (next, left) = self.queue.pop_for_bringer();
-        let Some((pending, ticked)) = next else {
-            return left;
+        let Some((pending, ticked)) = self.queue.pop_for_bringer() else {
+            return true;
         };
         let began = self.queue.now();
         let time = self.serve(*pending);

@@ -2,9 +2,11 @@
 //! which order), `worker` (by whom), `ops` (what is done), `connection` and `segment` (how it is said).
 
 mod accounts;
+mod apart;
 mod area;
 mod arrivals;
 mod budget;
+mod caches;
 mod call;
 mod cgroup;
 mod charges;
@@ -25,9 +27,11 @@ mod identity;
 mod inside;
 mod jobs;
 mod lanes;
+mod link;
 mod locks;
 pub mod log;
 mod mapping;
+mod members;
 mod metrics;
 mod ops;
 mod outcome;
@@ -46,11 +50,13 @@ mod start;
 mod status;
 mod strangers;
 mod tree;
+mod vouchers;
 pub mod worker;
 mod writes;
 
 pub use creds::can_impersonate as serves_all;
 pub use fault::install as catch_unreadable_pages;
-pub use fuse::{answer_kernel, mount};
+pub use fuse::{answer_kernel, mount, to_join};
+pub use link::{show_remote, Remote};
 pub use server::Server;
 pub use start::start;

@@ -56,16 +56,20 @@ fn serve(arguments: Vec<String>) -> Result<(), String> {
         format!("cannot listen{where_to}: {text}")
     })?;
     hear_signals(Arc::clone(&server), signals);
-    let mount = server.config.mount.clone();
+    let (mount, apart) = (server.config.mount.clone(), server.config.apart);
     // Unmounted when this goes, after the workers have ended.
-    let _mounted = mount.map(|path| server::mount(&server, &path)).transpose()?;
+    let mounted = mount
+        .map(|path| server::mount(&server, &path, apart))
+        .transpose()?;
+    let holder = mounted.as_ref().and_then(|(_, holder)| *holder);
     let whom = if serves_all() { "all users" } else { "its own user" };
     let over_tcp = server
         .tcp_port()
         .map_or(String::new(), |port| format!(", TCP port {port}"));
     println!(
-        "fairshare-server: ready on {} for {whom}{over_tcp}",
-        socket.display()
+        "fairshare-server: ready on {} for {whom}{over_tcp}{}",
+        socket.display(),
+        server::to_join(holder)
     );
     let _ = std::io::stdout().flush();
     tell_systemd("READY=1");

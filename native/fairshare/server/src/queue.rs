@@ -19,7 +19,6 @@ use crate::session::Session;
 /// Where a request came from and its answer goes.
 pub enum Place {
     Slot {
-        connection: Arc<Connection>,
         slot: usize,
     },
     Frame {
@@ -41,6 +40,17 @@ pub struct Pending {
     pub session: Arc<Session>,
     pub request: Request,
     pub place: Place,
+}
+
+impl Pending {
+    /// What gives a lock up is carried out at once: whoever closed a file before another one asks for the lock has given it
+    /// up by then. It moves nothing and waits for nothing.
+    pub fn is_unlock(&self) -> bool {
+        let request = &self.request;
+        request.op == Op::Lock
+            && request.flags & wire::flags::SET != 0
+            && request.mode as i32 == libc::F_UNLCK
+    }
 }
 
 /// What a free worker gets.
@@ -190,16 +200,15 @@ impl Queue {
         self.take(&mut inner, false)
     }
 
-    /// The next request by the policy where nothing is being served, for a thread that is no worker; and whether
-    /// requests are left.
-    pub fn pop_for_bringer(&self) -> (Option<(Box<Pending>, Ticked)>, bool) {
+    /// The only request that waits, where none is being served, for the thread that brought it.
+    pub fn pop_for_bringer(&self) -> Option<(Box<Pending>, Ticked)> {
         let mut inner = self.lock();
-        if inner.serving > 0 {
-            return (None, true);
+        if inner.serving > 0 || inner.arbiter.backlog() != 1 {
+            return None;
         }
         match self.take(&mut inner, true).0 {
-            Work::Serve(pending, ticked) => (Some((pending, ticked)), inner.arbiter.backlog() > 0),
-            _ => (None, inner.arbiter.backlog() > 0),
+            Work::Serve(pending, ticked) => Some((pending, ticked)),
+            _ => None,
         }
     }
 

@@ -61,7 +61,7 @@ impl Segment {
         self.atomic(ARMED_AT)
     }
 
-    /// Ask for a ring of the doorbell. Returns whether something was posted meanwhile: then don't sleep.
+    /// Have the client wake the server. Returns whether something was posted meanwhile: then don't sleep.
     pub fn arm(&self) -> bool {
         self.armed().store(1, Ordering::SeqCst);
         self.atomic(POSTED_AT).load(Ordering::SeqCst) != 0
@@ -71,7 +71,7 @@ impl Segment {
         self.armed().store(0, Ordering::SeqCst);
     }
 
-    /// What a client does to post a slot. Returns whether it has to ring the doorbell.
+    /// What a client does to post a slot. Returns whether it has to wake the server.
     #[cfg(test)]
     pub fn post(&self, slot: usize) -> bool {
         self.atomic(POSTED_AT).fetch_or(1 << slot, Ordering::SeqCst);

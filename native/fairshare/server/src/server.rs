@@ -2,7 +2,7 @@
 //! (who comes and goes over sockets), `posted` (requests in shared memory) and `answers`.
 
 mod answers;
-mod clients;
+pub(crate) mod clients;
 mod posted;
 
 use std::collections::HashMap;
@@ -14,9 +14,11 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
 use policy::{Arbiter, JobId};
+use wire::segment;
 
 use crate::arrivals::Arrivals;
 use crate::budget::Budgets;
+use crate::caches::Caches;
 use crate::config::{Config, Live};
 use crate::connection::Connection;
 use crate::data::DataFolder;
@@ -30,6 +32,7 @@ use crate::jobs::{Described, Entry, Jobs};
 use crate::locks::RecordLocks;
 use crate::log::Log;
 use crate::mapping::Inodes;
+use crate::members::Members;
 use crate::outcome::Outcome;
 use crate::patience::Brevity;
 use crate::queue::{Pending, Queue};
@@ -38,21 +41,22 @@ use crate::session::Session;
 use crate::slurm::Slurm;
 use crate::strangers::Strangers;
 use crate::tree::Tree;
+use crate::vouchers::Vouchers;
 
 /// What an epoll event is about: the kind in the low three bits, an id above.
 pub mod about {
     pub const UNIX_LISTENER: u64 = 0;
     pub const TCP_LISTENER: u64 = 1;
     pub const SOCKET: u64 = 2;
-    pub const DOORBELL: u64 = 3;
-    pub const HANDLE: u64 = 4;
     pub const STOP: u64 = 5;
     pub const NUDGE: u64 = 6;
 }
 
-/// Keeps the answer to a request that changed a file until the mount's kernel has forgotten what it had of that file.
-/// Returns the answer at once where the kernel has nothing of it.
-pub type Forgets = Box<dyn Fn(Pending, Outcome) -> Option<(Pending, Outcome)> + Send + Sync>;
+/// Called when a mount has dropped something.
+pub type Done = Box<dyn FnOnce(&Server) + Send>;
+
+/// Has the own mount's kernel drop what it has of a file, which a user changes.
+pub type Forget = Box<dyn Fn(u64, u32, Done) + Send + Sync>;
 
 /// What takes long, and whose job it is that is charged for it.
 pub type Long = Box<dyn FnOnce(&Server) -> Option<Arc<Entry>> + Send>;
@@ -95,8 +99,12 @@ pub struct Server {
     membership: Mutex<()>,
     /// Connections whose segments the workers look at by themselves.
     hot: Hot,
-    /// The mount, where there is one.
-    pub(crate) forgets: OnceLock<Forgets>,
+    /// What mounts keep of files.
+    pub(crate) caches: Caches<Done>,
+    /// The own mount, where there is one.
+    pub(crate) own_mount: OnceLock<Forget>,
+    pub(crate) vouchers: Vouchers,
+    pub(crate) members: Members,
     /// Of the data folder; held as long as this lives.
     _lock: File,
 }
@@ -157,7 +165,10 @@ impl Server {
             next_connection: AtomicU64::new(1),
             membership: Mutex::default(),
             hot: Hot::default(),
-            forgets: OnceLock::new(),
+            caches: Caches::default(),
+            own_mount: OnceLock::new(),
+            vouchers: Vouchers::default(),
+            members: Members::default(),
             _lock: data.lock,
             live: RwLock::new(config.live.clone()),
             log,
@@ -171,11 +182,6 @@ impl Server {
         for refused in self.queue.push(job, pending) {
             self.answer(refused, Outcome::of(-i64::from(libc::ESHUTDOWN)));
         }
-    }
-
-    /// The last holder of a handle's descriptor has closed it.
-    pub(crate) fn handle_closed(&self, id: u64) {
-        self.handles.remove(id);
     }
 
     /// A session of a job begins.
@@ -215,10 +221,21 @@ impl Server {
 
     /// What has to be done now and then.
     pub(crate) fn tidy(&self) {
-        self.handles.tidy();
         for connection in self.strangers.late() {
             self.end(&connection);
         }
+        self.end_late_mounts();
+    }
+
+    /// Bytes that a mount's kernel may ask for at once: a request is served whole, so where a rate holds no more than what
+    /// that gives in some 4 ms. Whoever writes a little at a time would wait for as much of the others' before each of his.
+    pub fn turn(&self) -> u32 {
+        const LEAST: u64 = segment::SLOT_BYTES as u64;
+        const MOST: u64 = 1 << 20;
+        const PAGE: u64 = 4096;
+        let rate = self.live.read().expect("no panics under this lock").rate;
+        let bytes = if rate == 0 { MOST } else { rate / 256 };
+        (bytes.clamp(LEAST, MOST) / PAGE * PAGE) as u32
     }
 
     /// Make all workers come to an end.

@@ -1,6 +1,5 @@
 //! A client that has said who it is.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 
@@ -11,15 +10,17 @@ use crate::segment::Segment;
 use crate::writes::Writes;
 
 pub struct Session {
-    /// The number of its connection; also the owner of its record locks.
+    /// The number of its connection.
     pub id: u64,
     pub creds: Creds,
     pub job: policy::JobId,
     pub entry: Arc<Entry>,
-    /// Whether descriptors can be passed to it.
+    /// Over the Unix socket of this machine, whose kernel says who asks.
     pub local: bool,
     /// Of the server's own mount: it uses handles for the kernel, which answers for who has them.
     pub inside: bool,
+    /// The number of the mount that asks, which keeps something of files ([`crate::caches`]).
+    pub cache: Option<u64>,
     pub shared: Option<Shared>,
     /// Its writes that workers have taken.
     pub writes: Writes,
@@ -38,6 +39,7 @@ impl Session {
             entry,
             local: false,
             inside: false,
+            cache: None,
             shared: None,
             writes: Writes::default(),
             held: Vec::new(),
@@ -53,8 +55,6 @@ impl Session {
 /// Requests in shared memory.
 pub struct Shared {
     pub segment: Segment,
-    /// Rung by the client when the server has armed the segment.
-    pub doorbell: OwnedFd,
     /// Slots that are being worked on, one bit each: what the client says of them meanwhile is ignored.
     pub busy: AtomicU32,
     /// Whether the workers look at the segment by themselves; changed by [`crate::hot`] alone.
@@ -64,10 +64,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    pub fn new(segment: Segment, doorbell: OwnedFd) -> Self {
+    pub fn new(segment: Segment) -> Self {
         Self {
             segment,
-            doorbell,
             busy: AtomicU32::new(0),
             hot: AtomicBool::new(false),
             collecting: Mutex::default(),

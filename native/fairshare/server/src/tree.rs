@@ -188,11 +188,6 @@ fn place_of(fd: RawFd) -> Result<Vec<u8>> {
     Ok(link.into_os_string().into_vec())
 }
 
-/// The inode number of an open file; 0, which no file has, where it cannot be told.
-pub fn ino_of(fd: RawFd) -> u64 {
-    stat_of(fd).map_or(0, |stat| stat.st_ino)
-}
-
 pub fn stat_of(fd: RawFd) -> Result<libc::stat> {
     // SAFETY: stat is plain data; descriptor and buffer are valid.
     unsafe {

@@ -1,7 +1,7 @@
 //! The workers: each takes the next request by the policy, carries it out and answers it.
 //!
 //! There is no thread that only distributes: a worker that finds nothing to do becomes the one that
-//! listens (to sockets and doorbells), and serves what it hears of itself, so that a small request costs
+//! listens (to sockets), and serves what it hears of itself, so that a small request costs
 //! no hand-over between threads. While as many are served as may be, nobody listens: whoever ends a request
 //! looks for the next, and a deputy looks after sockets every millisecond. Nobody spins, but for a few
 //! microseconds with the processor offered to others.
@@ -200,7 +200,7 @@ impl Workers {
         true
     }
 
-    /// Wait for sockets and doorbells, and do what they ask for.
+    /// Wait for sockets, and do what they ask for.
     fn listen(&self, at_most: Duration) {
         let server = &self.server;
         for event in server.epoll.wait(at_most) {
@@ -209,8 +209,6 @@ impl Workers {
                 about::UNIX_LISTENER => server.accept(false),
                 about::TCP_LISTENER => server.accept(true),
                 about::SOCKET => server.socket_event(id),
-                about::DOORBELL => server.doorbell(id),
-                about::HANDLE => server.handle_closed(id),
                 about::NUDGE => {}
                 _ => return,
             }

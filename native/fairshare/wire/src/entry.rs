@@ -2,7 +2,7 @@
 
 use crate::record::record;
 
-pub const ATTRIBUTES_BYTES: usize = 120;
+pub const ATTRIBUTES_BYTES: usize = 104;
 pub const STATFS_BYTES: usize = 64;
 /// Of an entry before its name.
 pub const ENTRY_BYTES: usize = 20;
@@ -20,8 +20,8 @@ record! {
     gid: u32,
     blksize: u32,
     rdev: u64,
-    /// Seconds and nanoseconds of access, modification, change and birth.
-    times: [i64; 8],
+    /// Seconds and nanoseconds of access, modification and change.
+    times: [i64; 6],
 }
 
 record! {
@@ -36,6 +36,24 @@ record! {
     ffree: u64,
     namelen: u64,
     reserved: u64,
+}
+
+pub const HELD_LOCK_BYTES: usize = 24;
+
+record! {
+    /// A lock that is in the way of another: its first and last byte, and the process that has it.
+    #[derive(Default)]
+    HeldLock, HELD_LOCK_BYTES;
+    start: u64,
+    end: u64,
+    pid: u32,
+}
+
+impl HeldLock {
+    /// Read what `to_bytes` wrote; zeros where bytes are missing.
+    pub fn parse(bytes: &[u8]) -> Self {
+        Self::take(&whole(bytes))
+    }
 }
 
 /// The first `N` of these bytes; zeros where some are missing.
@@ -143,7 +161,7 @@ mod tests {
         let attributes = Attributes {
             ino: 1,
             mode: 0o100644,
-            times: [1, 2, 3, 4, 5, 6, 7, -8],
+            times: [1, 2, 3, 4, 5, -6],
             ..Default::default()
         };
         assert_eq!(Attributes::parse(&attributes.to_bytes()), attributes);

@@ -2,18 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::entry::{Attributes, EntryHead, Statfs, ATTRIBUTES_BYTES, ENTRY_BYTES, STATFS_BYTES};
 use crate::frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC};
-use crate::grant::{GrantRecord, GRANT_BYTES, MOST_SERVERS};
-use crate::hello::{
-    HelloHead, Welcome, ANSWER, CHALLENGE_BYTES, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT,
-    WELCOME_BYTES,
-};
-use crate::limits::{MAX_PATH, VERSION};
+use crate::hello::{HelloHead, Welcome, CHALLENGE_BYTES, HELLO_BYTES, NOTICE, WANT_SEGMENT, WELCOME_BYTES};
+use crate::limits::VERSION;
 use crate::record::{Fields, Kind};
-use crate::request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
+use crate::request::{flags, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 use crate::segment::{self, *};
-use crate::ticket::TICKET_BYTES;
+use crate::vouched::{Vouched, IOCTL, VOUCHED_BYTES};
 
 /// How a number is written in C, so that it has the type that it has here.
 trait Written {
@@ -60,7 +55,7 @@ pub(crate) fn screaming(name: &str) -> String {
     out
 }
 
-fn structure(out: &mut String, name: &str, fields: Fields, tail: &str) {
+fn structure(out: &mut String, name: &str, fields: Fields) {
     let _ = writeln!(out, "\nstruct fs_{name} {{");
     for (field, Kind { c, count, .. }) in fields {
         let many = if *count > 1 {
@@ -70,7 +65,7 @@ fn structure(out: &mut String, name: &str, fields: Fields, tail: &str) {
         };
         let _ = writeln!(out, "    {c} {field}{many};");
     }
-    let _ = writeln!(out, "{tail}}};");
+    out.push_str("};\n");
 }
 
 /// The whole header.
@@ -80,37 +75,30 @@ pub fn header() -> String {
         #ifndef FAIRSHARE_WIRE_H\n#define FAIRSHARE_WIRE_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
         .to_owned();
     defines! { out;
-        VERSION, FRAME_MAGIC, CHALLENGE_BYTES, TICKET_BYTES, PROOF_BYTES, NONCE_BYTES, MOST_SERVERS, MAX_PATH,
-        WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT, SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT,
-        SERVER_AT, DATA_AT, flags::NO_FOLLOW, flags::DATA_ONLY, flags::SET, flags::CHAINED, flags::AWAY, flags::READING,
-        mask::MODE, mask::UID, mask::GID, mask::ATIME, mask::MTIME, POSTED, WAITED, DONE,
+        VERSION, FRAME_MAGIC, CHALLENGE_BYTES, IOCTL, NOTICE, WANT_SEGMENT, SLOTS, SLOT_BYTES, POSTED_AT, ARMED_AT, SLOTS_AT,
+        SLOT_STRIDE, REQUEST_AT, REPLY_AT, CLIENT_AT, SERVER_AT, DATA_AT, flags::CHAINED, flags::AWAY, POSTED, WAITED,
+        DONE,
     }
     let _ = writeln!(out, "#define FS_SEGMENT_BYTES {}", segment::BYTES.written());
-    let _ = writeln!(out, "#define FS_ANSWER \"{ANSWER}\"");
-    let _ = writeln!(out, "#define FS_AT_POSITION (-1)\n\nenum fs_op {{");
+    out.push_str("\nenum fs_op {\n");
     for (name, code) in Op::ALL {
         let _ = writeln!(out, "    FS_{} = {code},", screaming(name));
     }
     out.push_str("};\n");
-    let records: [(&str, Fields, usize, &str); 9] = [
-        ("frame", FrameHeader::FIELDS, FRAME_BYTES, ""),
-        ("hello", HelloHead::FIELDS, HELLO_BYTES, ""),
-        ("welcome", Welcome::FIELDS, WELCOME_BYTES, ""),
-        ("request", Request::FIELDS, REQUEST_BYTES, ""),
-        ("reply", Reply::FIELDS, REPLY_BYTES, ""),
-        ("attributes", Attributes::FIELDS, ATTRIBUTES_BYTES, ""),
-        ("statfs", Statfs::FIELDS, STATFS_BYTES, ""),
-        ("grant", GrantRecord::FIELDS, GRANT_BYTES, ""),
-        ("entry", EntryHead::FIELDS, ENTRY_BYTES, "    char name[];\n"),
+    let records: [(&str, Fields, usize); 6] = [
+        ("frame", FrameHeader::FIELDS, FRAME_BYTES),
+        ("hello", HelloHead::FIELDS, HELLO_BYTES),
+        ("welcome", Welcome::FIELDS, WELCOME_BYTES),
+        ("request", Request::FIELDS, REQUEST_BYTES),
+        ("reply", Reply::FIELDS, REPLY_BYTES),
+        ("vouched", Vouched::FIELDS, VOUCHED_BYTES),
     ];
-    for (name, fields, bytes, tail) in records {
-        structure(&mut out, name, fields, tail);
-        let size = match tail {
-            "" => format!("sizeof(struct fs_{name})"),
-            _ => format!("offsetof(struct fs_{name}, name)"),
-        };
-        let _ = writeln!(out, "_Static_assert({size} == {bytes}, \"no gaps\");");
+    for (name, fields, bytes) in records {
+        structure(&mut out, name, fields);
+        let _ = writeln!(
+            out,
+            "_Static_assert(sizeof(struct fs_{name}) == {bytes}, \"no gaps\");"
+        );
     }
-    let _ = writeln!(out, "#define FS_ENTRY_NAME_AT {ENTRY_BYTES}");
     out + "\n#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n#error \"fairshare's messages are little-endian\"\n#endif\n\n#endif\n"
 }

@@ -15,8 +15,15 @@ use crate::ticket::{Ticket, TICKET_BYTES};
 /// Of the server's first frame.
 pub const CHALLENGE_BYTES: usize = 16;
 
-/// Bit of `wants`: requests in shared memory (Unix sockets alone).
+/// Bits of `wants`: requests in shared memory (Unix sockets alone); to be told when others change files that this client
+/// keeps something of (a mount).
 pub const WANT_SEGMENT: u32 = 1;
+pub const WANT_NOTICES: u32 = 2;
+
+/// The tag of a frame that answers nothing. To a mount: it is to drop what it has of a file. The file's number and the
+/// message's, with which [`crate::Op::Dropped`] says that it is done. From a client, without a body: something was posted in
+/// shared memory while the server slept.
+pub const NOTICE: u64 = u64::MAX;
 
 pub const HELLO_BYTES: usize = 16;
 /// Of the proof in a hello.
@@ -31,14 +38,14 @@ record! {
     HelloHead, HELLO_BYTES;
     version: u32,
     wants: u32,
-    /// A session of this process's parent whose lost server it saw, or 0. For messages alone.
-    session: u64,
+    /// Of [`crate::Op::Vouch`], or 0.
+    voucher: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     pub wants: u32,
-    pub session: u64,
+    pub voucher: u64,
     pub ticket: Option<(Ticket, [u8; PROOF_BYTES])>,
     /// What the server is to sign, where a ticket is shown.
     pub nonce: [u8; NONCE_BYTES],
@@ -64,7 +71,7 @@ impl Hello {
         };
         Ok(Self {
             wants: head.wants,
-            session: head.session,
+            voucher: head.voucher,
             ticket,
             nonce,
         })
@@ -74,7 +81,7 @@ impl Hello {
         let head = HelloHead {
             version: VERSION,
             wants: self.wants,
-            session: self.session,
+            voucher: self.voucher,
         };
         let mut bytes = head.to_bytes().to_vec();
         if let Some((ticket, proof)) = &self.ticket {
@@ -93,11 +100,10 @@ pub fn answer(challenge: &[u8; CHALLENGE_BYTES], nonce: &[u8; NONCE_BYTES]) -> V
 
 pub const ANSWER: &str = "fairshare server";
 
-pub const WELCOME_BYTES: usize = 32;
+pub const WELCOME_BYTES: usize = 40;
 
 record! {
-    /// Where a ticket was shown, HMAC-SHA256(secret, [`answer`]) follows. With a segment, its memfd and the doorbell's
-    /// eventfd come along as descriptors.
+    /// Where a ticket was shown, HMAC-SHA256(secret, [`answer`]) follows. With a segment, its memfd comes along.
     Welcome, WELCOME_BYTES;
     session: u64,
     /// Stays over restarts.
@@ -105,8 +111,10 @@ record! {
     slots: u32,
     slot_bytes: u32,
     uid: u32,
-    /// Bytes of a stripe of new files; 0: they are not striped.
-    stripe: u32,
+    /// Bytes that a mount's kernel may ask for at once.
+    turn: u32,
+    /// Of the voucher that was shown: that the server is the one which gave it.
+    secret: u64,
 }
 
 #[cfg(test)]
@@ -117,7 +125,7 @@ mod tests {
     fn a_hello_survives_the_wire_and_other_versions_and_odd_lengths_are_refused() {
         let hello = Hello {
             wants: WANT_SEGMENT,
-            session: 3,
+            voucher: 3,
             ticket: None,
             nonce: [0; NONCE_BYTES],
         };

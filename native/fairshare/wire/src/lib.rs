@@ -11,7 +11,6 @@
 
 mod entry;
 mod frame;
-mod grant;
 pub mod header;
 mod hello;
 mod limits;
@@ -21,15 +20,17 @@ mod request;
 pub mod segment;
 mod table;
 pub mod ticket;
+mod vouched;
 
-pub use entry::{entries, push_entry, Attributes, Entry, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
+pub use entry::{entries, push_entry, Attributes, Entry, HeldLock, Statfs, ATTRIBUTES_BYTES, STATFS_BYTES};
 pub use frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC, MAX_BODY};
-pub use grant::{rights, Grant, Layout, GRANT_BYTES, MOST_SERVERS, SIGNED_BYTES};
 pub use hello::{
-    answer, Hello, Welcome, CHALLENGE_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES,
+    answer, Hello, Welcome, CHALLENGE_BYTES, NONCE_BYTES, NOTICE, PROOF_BYTES, WANT_NOTICES, WANT_SEGMENT,
+    WELCOME_BYTES,
 };
 pub use limits::{MAX_PATH, ROOT, VERSION};
 pub use record::Malformed;
 pub use request::{flags, mask, Op, Reply, Request, REPLY_BYTES, REQUEST_BYTES};
 pub use table::{TableEntry, TableHead, TABLE_ENTRY_BYTES, TABLE_HEAD_BYTES, TABLE_MAGIC};
 pub use ticket::{Ticket, TICKET_BYTES};
+pub use vouched::{Vouched, IOCTL, SOCKET_BYTES, VOUCHED_BYTES};

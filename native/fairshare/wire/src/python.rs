@@ -6,7 +6,7 @@ use crate::entry::{Attributes, ATTRIBUTES_BYTES};
 use crate::frame::{FrameHeader, FRAME_BYTES, FRAME_MAGIC};
 use crate::header::screaming;
 use crate::hello::{
-    HelloHead, Welcome, ANSWER, HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES,
+    HelloHead, Welcome, ANSWER, HELLO_BYTES, NONCE_BYTES, NOTICE, PROOF_BYTES, WANT_SEGMENT, WELCOME_BYTES,
 };
 use crate::limits::VERSION;
 use crate::record::{Fields, Kind};
@@ -46,6 +46,7 @@ pub fn module() -> String {
     for (name, number) in [
         ("VERSION", VERSION as usize),
         ("WANT_SEGMENT", WANT_SEGMENT as usize),
+        ("NOTICE", NOTICE as usize),
         ("MAGIC", FRAME_MAGIC as usize),
         ("PROOF_BYTES", PROOF_BYTES),
         ("NONCE_BYTES", NONCE_BYTES),

@@ -42,27 +42,28 @@ operations! {
     /// A job's name in the data, `size` bytes; offset: for how many seconds; uid: whose, or u32::MAX -> connections
     /// that were ended, in `value`. For the administrator alone.
     SendAway = 5,
-    /// path, flags (open's), mode -> handle; attributes and, where the file is striped, a grant in the data.
-    /// With O_CREAT the servers that a new file may be striped over (u64 each) in the data, `size` bytes.
+    /// handle -> a voucher in `value`, by which a process of the same user begins a session of the same job; the handle and
+    /// the voucher's secret in the data.
+    Vouch = 6,
+    /// offset: a process of this user's; it and what it starts belong to this session's job as long as the session lasts.
+    Join = 8,
+    /// A mount has dropped what the notice named whose number is the offset.
+    Dropped = 7,
+    /// path, flags (open's), mode -> handle; attributes in the data.
     Open = 10,
     Close = 11,
-    /// Flags of an inherited handle in `value`; attributes in the data.
-    Describe = 12,
-    /// offset (-1: at the handle's position), size -> bytes read, in the data.
+    /// offset, size -> bytes read, in the data.
     Read = 13,
-    /// offset (-1: at the handle's position or, with O_APPEND, the end), data -> bytes written.
+    /// offset, data -> bytes written.
     Write = 14,
-    /// offset, mode (whence) -> the new position.
+    /// offset, mode (SEEK_DATA or SEEK_HOLE) -> where that is. Positions are the clients' own.
     Seek = 15,
-    /// size; by handle, or by path. A striped file that becomes shorter: 1 for "cut the objects, then ask
-    /// with flags SET".
+    /// size; by handle, or by path.
     Truncate = 16,
     /// offset, size, mode (fallocate's).
     Allocate = 17,
     /// flags: 1 for fdatasync.
     Fsync = 18,
-    /// flags of fcntl(F_SETFL).
-    SetFlags = 19,
     /// path or handle, flags -> attributes in the data.
     GetAttributes = 20,
     /// path or handle, mask, mode, uid, gid, times.
@@ -81,8 +82,6 @@ operations! {
     /// path: the new link; path2: what it says.
     Symlink = 35,
     Readlink = 36,
-    /// path -> the path without links, in the data.
-    Resolve = 37,
     /// path, mode (with its kind: FIFO, socket, device or file), offset (the device's number).
     MakeNode = 38,
     /// path2: the name of the attribute; size of the buffer.
@@ -91,21 +90,9 @@ operations! {
     SetXattr = 41,
     ListXattr = 42,
     RemoveXattr = 43,
-    /// offset, size (0: to the end), mode (F_RDLCK...), flags: 1 set, 0 ask.
+    /// offset, size (0: to the end), mode (F_RDLCK...), handle2 (who owns it, by the mount's own numbers), mask (the
+    /// process); flags SET: take it or give it up, else the one in the way comes back ([`crate::HeldLock`]).
     Lock = 50,
-    /// mode (flock's).
-    Flock = 51,
-    /// A grant in the data -> handle of this server's object.
-    StripeOpen = 60,
-    /// A grant in the data: the object goes.
-    StripeRemove = 61,
-    /// offset (-1: at the position, or the end with O_APPEND), size -> where it begins, in `value`. Writing:
-    /// the file is as long as needed, and not cut until StripeEnd. flags READING: moves the position alone.
-    StripeBegin = 62,
-    /// flags SET: gives up cutting.
-    StripeEnd = 63,
-    /// A grant in the data: all its objects are gone. Another one of which objects are left in the data.
-    StripeGone = 64,
 }
 
 /// Bits of `flags` that are ours rather than the system call's.
@@ -118,10 +105,10 @@ pub mod flags {
     pub const CHAINED: u32 = 1;
     /// Read, Write: copies of large pieces go past the caches (the client finds out what is faster).
     pub const AWAY: u32 = 2;
-    /// Lock: set it (otherwise ask who is in the way). Truncate, StripeEnd: see there.
+    /// Write: at the end of the file, wherever the offset is.
+    pub const APPEND: u32 = 4;
+    /// Lock: set it (otherwise ask who is in the way).
     pub const SET: u32 = 1;
-    /// StripeBegin: to read.
-    pub const READING: u32 = 1;
 }
 
 /// Bits of `mask` in SetAttributes.

@@ -7,7 +7,7 @@
 //! ```text
 //! 0     magic, version, slots, slot_bytes
 //! 64    posted: one bit for each slot (u32), set by the client, taken by the server
-//! 128   armed (u32): the server sleeps; whoever clears it writes to the doorbell
+//! 128   armed (u32): the server sleeps; whoever clears it sends a frame that wakes it
 //! 4096  slots x 256 bytes: state (u32), at 16 the request, at 128 the reply; on which processors (u32, from 1; 0:
 //!       unknown) the client was when it posted (at 160) and the server when it answered (at 164): how each copies best
 //! 8192  slots x slot_bytes: paths and data

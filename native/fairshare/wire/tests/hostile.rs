@@ -7,11 +7,10 @@ mod random;
 
 use random::{rounds, Random};
 use wire::{
-    entries, push_entry, Attributes, FrameHeader, Grant, Hello, Op, Reply, Request, Statfs, Ticket,
-    NONCE_BYTES,
+    entries, push_entry, Attributes, FrameHeader, Hello, Op, Reply, Request, Statfs, Ticket, NONCE_BYTES,
 };
-use wire::{FRAME_BYTES, GRANT_BYTES, MAX_BODY, MAX_PATH, MOST_SERVERS, PROOF_BYTES};
-use wire::{REPLY_BYTES, REQUEST_BYTES, SIGNED_BYTES, TICKET_BYTES};
+use wire::{FRAME_BYTES, MAX_BODY, MAX_PATH, PROOF_BYTES};
+use wire::{REPLY_BYTES, REQUEST_BYTES, TICKET_BYTES};
 
 /// Calls `check` with message after message, made by `make` and spoilt; every fourth is noise.
 fn attack(length: usize, mut make: impl FnMut(&mut Random) -> Vec<u8>, check: impl Fn(&[u8])) {
@@ -86,10 +85,10 @@ fn requests_and_replies() {
 fn tickets_and_hellos() {
     let make = |random: &mut Random| {
         let ticket = (random.below(3) > 0).then(|| (ticket(random), [7; PROOF_BYTES]));
-        let (wants, session) = (random.number() as u32, random.number());
+        let (wants, voucher) = (random.number() as u32, random.number());
         let hello = Hello {
             wants,
-            session,
+            voucher,
             ticket,
             nonce: [0; NONCE_BYTES],
         };
@@ -112,27 +111,6 @@ fn tickets_and_hellos() {
             if let Ok(ticket) = Ticket::parse(bytes) {
                 assert_eq!(Ticket::parse(&ticket.to_bytes()), Ok(ticket));
             }
-        }
-    });
-}
-
-#[test]
-fn grants() {
-    let make = |random: &mut Random| {
-        let mut bytes = vec![0; GRANT_BYTES];
-        random.fill(&mut bytes);
-        let (stripe, count) = (random.number() as u32, random.below(70) as u32);
-        bytes[24..28].copy_from_slice(&stripe.to_le_bytes());
-        bytes[28..32].copy_from_slice(&count.to_le_bytes());
-        bytes
-    };
-    attack(GRANT_BYTES, make, |bytes| {
-        if let Ok(grant) = Grant::parse(bytes.try_into().unwrap()) {
-            assert!(grant.layout.stripe > 0);
-            assert!((1..=MOST_SERVERS).contains(&grant.layout.servers.len()));
-            let mut again = [0; GRANT_BYTES];
-            again[..SIGNED_BYTES].copy_from_slice(&grant.to_bytes());
-            assert_eq!(Grant::parse(&again), Ok(grant));
         }
     });
 }

@@ -65,7 +65,7 @@ pub fn for_kernel(a: &Attributes) -> FileAttr {
         atime: time(a.times[0], a.times[1]),
         mtime: time(a.times[2], a.times[3]),
         ctime: time(a.times[4], a.times[5]),
-        crtime: time(a.times[6], a.times[7]),
+        crtime: UNIX_EPOCH,
         kind: kind_of(a.mode),
         perm: (a.mode & 0o7777) as u16,
         nlink: a.nlink as u32,

@@ -1,16 +1,21 @@
 //! The kernel's questions, as requests. Answers are given by the workers that carry them out.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use fuser::consts::{FUSE_HANDLE_KILLPRIV, FUSE_PARALLEL_DIROPS, FUSE_WRITE_CACHE};
+use fuser::consts::{
+    FOPEN_DIRECT_IO, FUSE_FLOCK_LOCKS, FUSE_HANDLE_KILLPRIV, FUSE_PARALLEL_DIROPS, FUSE_POSIX_LOCKS,
+    FUSE_WRITE_CACHE,
+};
 use fuser::{
     Filesystem, KernelConfig, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry,
-    ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked, TimeOrNow,
+    ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request as Asked,
+    TimeOrNow,
 };
 use wire::{flags, mask, Attributes, Op};
 
@@ -19,10 +24,15 @@ use crate::fuse::attributes::{device_of, for_kernel, kind_of, numbered, stamp};
 use crate::fuse::nodes::{Nodes, Place};
 use crate::fuse::openers::Openers;
 use crate::fuse::question::{rooted, xattr, Question};
-use crate::inside::{Insiders, Process};
+use crate::fuse::waiting::Waiting;
+use crate::inside::{Files, Process};
 use crate::outcome::Outcome;
-use crate::server::Server;
-use crate::session::Session;
+
+/// Nothing is remembered by the kernel: preload clients change the same files.
+const TTL: Duration = Duration::ZERO;
+/// But of folders who may pass, for as long as a path takes to be walked (the kernel makes it one or two of its ticks):
+/// it checks that for each name of a path, and would ask for each again what the lookup just said.
+const FOLDER_TTL: Duration = Duration::from_millis(1);
 
 fn is_folder(attributes: &Attributes) -> bool {
     attributes.mode & libc::S_IFMT == libc::S_IFDIR
@@ -31,18 +41,45 @@ fn is_folder(attributes: &Attributes) -> bool {
 /// How long a lookup waits where files come faster than the kernel forgets others.
 const BRAKE: Duration = Duration::from_millis(1);
 
+fn attributes_ttl(attributes: &Attributes) -> &'static Duration {
+    if is_folder(attributes) {
+        &FOLDER_TTL
+    } else {
+        &TTL
+    }
+}
+
+/// The last byte that a lock can be on.
+const TO_THE_END: u64 = i64::MAX as u64;
+
 /// Of Linux 5.11's interface; the crate knows that of 5.0.
 const FUSE_HANDLE_KILLPRIV_V2: u32 = 1 << 28;
 
 pub struct Mount {
-    server: Arc<Server>,
+    files: Arc<dyn Files>,
     nodes: Arc<Nodes>,
-    insiders: Insiders,
     openers: Arc<Openers>,
+    /// Bytes that the kernel may ask for at once.
+    turn: u32,
+    locks: Arc<Mutex<HashSet<Owner>>>,
+    waiting: Waiting,
 }
+
+/// Who took locks on a file: the file's number, and the kernel's number of the owner.
+type Owner = (u64, u64);
 
 fn process(asked: &Asked<'_>) -> Process {
     (asked.uid(), asked.gid(), asked.pid())
+}
+
+/// How the kernel is to treat an open file. What appends goes past its pages: it would put data into the page where it
+/// takes the end to be, and the server decides where that is.
+fn kept_by_kernel(flags: i32) -> u32 {
+    if flags & libc::O_APPEND != 0 && flags & libc::O_ACCMODE == libc::O_WRONLY {
+        FOPEN_DIRECT_IO
+    } else {
+        0
+    }
 }
 
 /// Answer an error, or go on. For replies of all types, which have no trait in common.
@@ -65,17 +102,15 @@ macro_rules! node {
 }
 
 impl Mount {
-    pub fn new(server: Arc<Server>, nodes: Arc<Nodes>) -> Self {
+    pub fn new(files: Arc<dyn Files>, nodes: Arc<Nodes>, turn: u32) -> Self {
         Self {
-            server,
+            waiting: Waiting::new(Arc::clone(&files)),
+            files,
             nodes,
-            insiders: Insiders::default(),
             openers: Arc::default(),
+            turn,
+            locks: Arc::default(),
         }
-    }
-
-    fn session(&self, asked: &Asked<'_>) -> Arc<Session> {
-        self.insiders.session(&self.server, process(asked))
     }
 
     fn ask(
@@ -84,28 +119,23 @@ impl Mount {
         question: Question,
         then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
     ) {
-        put(&self.server, self.session(asked), question, then);
+        put(&self.files, process(asked), question, then);
     }
 
     /// Answer with what lies at a place, in the folder of handle `parent`.
     fn enter(&self, asked: &Asked<'_>, parent: u64, place: Place, reply: ReplyEntry) {
         let look = looking(parent, &place);
-        let then = entered(&self.server, &self.nodes, place, reply);
-        self.ask(asked, look, then);
+        self.ask(asked, look, entered(&self.files, &self.nodes, place, reply));
     }
 
     /// Ask, and where that went well answer with what lies at the place now.
     fn make(&self, asked: &Asked<'_>, question: Question, parent: u64, place: Place, reply: ReplyEntry) {
-        let (server, nodes, session) = (
-            Arc::clone(&self.server),
-            Arc::clone(&self.nodes),
-            self.session(asked),
-        );
+        let (files, nodes, by) = (Arc::clone(&self.files), Arc::clone(&self.nodes), process(asked));
         self.ask(asked, question, move |outcome, _| {
             or_error!(outcome, reply);
             let look = looking(parent, &place);
-            let then = entered(&server, &nodes, place, reply);
-            put(&server, session, look, then);
+            let then = entered(&files, &nodes, place, reply);
+            put(&files, by, look, then);
         });
     }
 
@@ -125,34 +155,34 @@ impl Mount {
             or_error!(outcome, reply);
             nodes.opened(ino);
             openers.opened(outcome.value, by);
-            reply.opened(outcome.value, 0);
+            reply.opened(outcome.value, kept_by_kernel(flags));
         });
     }
 
     fn close_node(&self, ino: u64, fh: u64) {
         self.nodes.closed(ino);
         self.openers.closed(fh);
-        self.server.handles.remove(fh);
+        self.files.close(fh);
     }
 }
 
 /// Queue a question. The root has no handle: it is named by its path.
 fn put(
-    server: &Server,
-    session: Arc<Session>,
+    files: &Arc<dyn Files>,
+    by: Process,
     question: Question,
     then: impl FnOnce(&Outcome, &[u8]) + Send + 'static,
 ) {
     let Question { request, payload } = rooted(question);
-    server.submit(session, request, payload, Box::new(then));
+    files.ask(by, request, payload, Box::new(then));
 }
 
 /// What is done with a file's attributes, which the kernel knows under number `ino`.
-fn shown(nodes: &Nodes, ino: u64, reply: ReplyAttr) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
-    let keep = nodes.keep();
+fn shown(ino: u64, reply: ReplyAttr) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
     move |outcome, data| {
         or_error!(outcome, reply);
-        reply.attr(&keep, &numbered(&Attributes::parse(data), ino));
+        let attributes = Attributes::parse(data);
+        reply.attr(attributes_ttl(&attributes), &numbered(&attributes, ino));
     }
 }
 
@@ -163,26 +193,22 @@ fn looking(parent: u64, place: &Place) -> Question {
     look
 }
 
-/// What is done with its answer. To be called before the request is queued.
+/// What is done with its answer.
 fn entered(
-    server: &Arc<Server>,
+    files: &Arc<dyn Files>,
     nodes: &Arc<Nodes>,
     place: Place,
     reply: ReplyEntry,
 ) -> impl FnOnce(&Outcome, &[u8]) + Send + 'static {
-    let (server, nodes, before) = (Arc::clone(server), Arc::clone(nodes), nodes.before_lookup());
+    let (files, nodes) = (Arc::clone(files), Arc::clone(nodes));
     move |outcome, data| {
         heed(&nodes, outcome);
         or_error!(outcome, reply);
         let attributes = Attributes::parse(data);
         if let Some(extra) = nodes.found(attributes.ino, outcome.value, place, is_folder(&attributes)) {
-            server.handles.remove(extra);
+            files.close(extra);
         }
-        reply.entry(
-            &nodes.kept_since(before, attributes.ino),
-            &for_kernel(&attributes),
-            0,
-        );
+        reply.entry(attributes_ttl(&attributes), &for_kernel(&attributes), 0);
     }
 }
 
@@ -193,20 +219,10 @@ fn heed(nodes: &Nodes, outcome: &Outcome) {
     }
 }
 
-/// Bytes that the kernel may ask for at once: a request is served whole, so where a rate holds no more than what that
-/// gives in some 4 ms. Whoever writes a little at a time would wait for as much of the others' before each of his.
-fn one_turn(rate: u64) -> u32 {
-    const LEAST: u64 = 128 << 10; // the library's pieces
-    const MOST: u64 = 1 << 20;
-    const PAGE: u64 = 4096;
-    let bytes = if rate == 0 { MOST } else { rate / 256 };
-    (bytes.clamp(LEAST, MOST) / PAGE * PAGE) as u32
-}
-
 impl Filesystem for Mount {
     fn init(&mut self, _: &Asked<'_>, config: &mut KernelConfig) -> Result<(), libc::c_int> {
         creds::lay_down(); // this thread carries out short requests itself
-        let _ = config.set_max_write(one_turn(self.server.config.live.rate));
+        let _ = config.set_max_write(self.turn);
         // What is read ahead or written back, of all users, waits in one line of the kernel's own where there is more than
         // so much of it; and who looks for a name in a folder, for whoever looks for another one. Both are to wait in the
         // one queue instead, where the policy decides.
@@ -217,6 +233,9 @@ impl Filesystem for Mount {
         // whether there is anything to take away.
         let _ = config.add_capabilities(FUSE_HANDLE_KILLPRIV);
         let _ = config.add_capabilities(FUSE_HANDLE_KILLPRIV_V2);
+        // Locks are the server's, so that all its mounts exclude each other.
+        let _ = config.add_capabilities(FUSE_POSIX_LOCKS);
+        let _ = config.add_capabilities(FUSE_FLOCK_LOCKS);
         Ok(())
     }
 
@@ -230,7 +249,7 @@ impl Filesystem for Mount {
 
     fn forget(&mut self, _: &Asked<'_>, ino: u64, count: u64) {
         if let Some(handle) = self.nodes.forget(ino, count) {
-            self.server.handles.remove(handle);
+            self.files.close(handle);
         }
     }
 
@@ -239,11 +258,7 @@ impl Filesystem for Mount {
             Some(fh) => fh,
             None => node!(self, ino, reply),
         };
-        self.ask(
-            asked,
-            Question::new(Op::GetAttributes, handle),
-            shown(&self.nodes, ino, reply),
-        );
+        self.ask(asked, Question::new(Op::GetAttributes, handle), shown(ino, reply));
     }
 
     fn setattr(
@@ -281,19 +296,19 @@ impl Filesystem for Mount {
         }
         let changes = request.mask != 0;
         // One after the other: the length, the rest, and what came of both.
-        let (server, session) = (Arc::clone(&self.server), self.session(asked));
+        let (files, by) = (Arc::clone(&self.files), process(asked));
         let finish = {
-            let (server, session) = (Arc::clone(&server), Arc::clone(&session));
-            let (look, nodes) = (Question::new(Op::GetAttributes, handle), Arc::clone(&self.nodes));
-            move |reply: ReplyAttr| put(&server, session, look, shown(&nodes, ino, reply))
+            let files = Arc::clone(&files);
+            let look = Question::new(Op::GetAttributes, handle);
+            move |reply: ReplyAttr| put(&files, by, look, shown(ino, reply))
         };
         let attributes = {
-            let (server, session) = (Arc::clone(&server), Arc::clone(&session));
+            let files = Arc::clone(&files);
             move |reply: ReplyAttr| {
                 if !changes {
                     return finish(reply);
                 }
-                put(&server, session, change, move |outcome, _| {
+                put(&files, by, change, move |outcome, _| {
                     or_error!(outcome, reply);
                     finish(reply);
                 });
@@ -304,7 +319,7 @@ impl Filesystem for Mount {
         };
         let mut cut = Question::new(Op::Truncate, fh.unwrap_or(handle));
         cut.request.size = size;
-        put(&server, session, cut, move |outcome, _| {
+        put(&files, by, cut, move |outcome, _| {
             or_error!(outcome, reply);
             attributes(reply);
         });
@@ -421,16 +436,8 @@ impl Filesystem for Mount {
         let mut question = Question::new(Op::Open, parent).path(name);
         question.request.flags = (flags | libc::O_CREAT) as u32;
         question.request.mode = mode & !umask & 0o7777;
-        let (server, nodes, session) = (
-            Arc::clone(&self.server),
-            Arc::clone(&self.nodes),
-            self.session(asked),
-        );
-        let (openers, by, before) = (
-            Arc::clone(&self.openers),
-            process(asked),
-            self.nodes.before_lookup(),
-        );
+        let (files, nodes) = (Arc::clone(&self.files), Arc::clone(&self.nodes));
+        let (openers, by) = (Arc::clone(&self.openers), process(asked));
         self.ask(asked, question, move |outcome, data| {
             heed(&nodes, outcome);
             or_error!(outcome, reply);
@@ -438,27 +445,21 @@ impl Filesystem for Mount {
             // The node needs a handle of its own: it may outlive the open file.
             let mut look = Question::new(Op::Open, opened);
             look.request.flags = libc::O_PATH as u32;
-            let again = Arc::clone(&server);
+            let again = Arc::clone(&files);
             let then = move |outcome: &Outcome, _: &[u8]| {
                 heed(&nodes, outcome);
                 if outcome.result < 0 {
-                    again.handles.remove(opened);
+                    again.close(opened);
                 }
                 or_error!(outcome, reply);
                 if let Some(extra) = nodes.found(attributes.ino, outcome.value, place, false) {
-                    again.handles.remove(extra);
+                    again.close(extra);
                 }
                 nodes.opened(attributes.ino);
                 openers.opened(opened, by);
-                reply.created(
-                    &nodes.kept_since(before, attributes.ino),
-                    &for_kernel(&attributes),
-                    0,
-                    opened,
-                    0,
-                );
+                reply.created(&TTL, &for_kernel(&attributes), 0, opened, kept_by_kernel(flags));
             };
-            put(&server, session, look, then);
+            put(&files, by, look, then);
         });
     }
 
@@ -489,37 +490,113 @@ impl Filesystem for Mount {
         offset: i64,
         data: &[u8],
         write_flags: u32,
-        _: i32,
+        flags: i32,
         _: Option<u64>,
         reply: ReplyWrite,
     ) {
         let mut question = Question::new(Op::Write, fh).data(data);
         question.request.offset = offset;
         let of_mapping = write_flags & FUSE_WRITE_CACHE != 0;
+        // Of the open file as it is now: fcntl may have changed it. A mapping has a place of its own.
+        if flags & libc::O_APPEND != 0 && !of_mapping {
+            question.request.flags = flags::APPEND;
+        }
         let by = of_mapping.then(|| self.openers.of(fh)).flatten();
-        let session = self.insiders.session(&self.server, by.unwrap_or(process(asked)));
-        put(&self.server, session, question, move |outcome, _| {
-            or_error!(outcome, reply);
-            reply.written(outcome.result as u32);
-        });
+        put(
+            &self.files,
+            by.unwrap_or(process(asked)),
+            question,
+            move |outcome, _| {
+                or_error!(outcome, reply);
+                reply.written(outcome.result as u32);
+            },
+        );
     }
 
-    fn flush(&mut self, _: &Asked<'_>, _: u64, _: u64, _: u64, reply: ReplyEmpty) {
-        reply.ok();
+    /// A process closes a descriptor: its record locks on the file are gone.
+    fn flush(&mut self, asked: &Asked<'_>, ino: u64, fh: u64, owner: u64, reply: ReplyEmpty) {
+        if !self.locks().remove(&(ino, owner)) {
+            return reply.ok();
+        }
+        self.ask(
+            asked,
+            locking(fh, owner, (0, TO_THE_END), libc::F_UNLCK),
+            |_, _| reply.ok(),
+        );
     }
 
+    /// The last descriptor of an open file is closed: what flock took by it is gone.
     fn release(
         &mut self,
-        _: &Asked<'_>,
+        asked: &Asked<'_>,
         ino: u64,
         fh: u64,
         _: i32,
-        _: Option<u64>,
+        owner: Option<u64>,
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.close_node(ino, fh);
+        match owner.filter(|owner| self.locks().remove(&(ino, *owner))) {
+            Some(owner) => {
+                let (nodes, files) = (Arc::clone(&self.nodes), Arc::clone(&self.files));
+                let openers = Arc::clone(&self.openers);
+                let unlock = locking(fh, owner, (0, TO_THE_END), libc::F_UNLCK);
+                // The kernel asks in nobody's name.
+                let by = openers.of(fh).unwrap_or(process(asked));
+                put(&self.files, by, unlock, move |_, _| {
+                    nodes.closed(ino);
+                    openers.closed(fh);
+                    files.close(fh);
+                });
+            }
+            None => self.close_node(ino, fh),
+        }
         reply.ok();
+    }
+
+    fn getlk(
+        &mut self,
+        asked: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        owner: u64,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let mut question = locking(fh, owner, (start, end), kind);
+        (question.request.flags, question.request.mask) = (0, pid);
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            let held = wire::HeldLock::parse(data);
+            reply.locked(held.start, held.end, outcome.result as i32, held.pid);
+        });
+    }
+
+    fn setlk(
+        &mut self,
+        asked: &Asked<'_>,
+        ino: u64,
+        fh: u64,
+        owner: u64,
+        start: u64,
+        end: u64,
+        kind: i32,
+        pid: u32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let mut question = locking(fh, owner, (start, end), kind);
+        question.request.mask = pid;
+        if kind != libc::F_UNLCK {
+            self.locks().insert((ino, owner));
+        }
+        if sleep && kind != libc::F_UNLCK {
+            return self.waiting.ask(process(asked), question, reply);
+        }
+        self.plain(asked, question, reply);
     }
 
     fn fsync(&mut self, asked: &Asked<'_>, _: u64, fh: u64, datasync: bool, reply: ReplyEmpty) {
@@ -627,6 +704,32 @@ impl Filesystem for Mount {
         self.plain(asked, question, reply);
     }
 
+    /// The preload library asks by what the server knows an open file, and how to reach that server itself.
+    fn ioctl(
+        &mut self,
+        asked: &Asked<'_>,
+        _: u64,
+        fh: u64,
+        _: u32,
+        command: u32,
+        _: &[u8],
+        room: u32,
+        reply: ReplyIoctl,
+    ) {
+        if command != wire::IOCTL || room as usize != wire::VOUCHED_BYTES {
+            return reply.error(libc::ENOTTY);
+        }
+        let socket = self.files.socket();
+        if socket.is_empty() || socket.len() > wire::SOCKET_BYTES {
+            return reply.error(libc::ENOTTY);
+        }
+        let question = Question::new(Op::Vouch, fh);
+        self.ask(asked, question, move |outcome, data| {
+            or_error!(outcome, reply);
+            reply.ioctl(0, &wire::Vouched::new(data, outcome.value, &socket).to_bytes());
+        });
+    }
+
     fn lseek(&mut self, asked: &Asked<'_>, _: u64, fh: u64, offset: i64, whence: i32, reply: ReplyLseek) {
         let mut question = Question::new(Op::Seek, fh);
         (question.request.offset, question.request.mode) = (offset, whence as u32);
@@ -637,7 +740,22 @@ impl Filesystem for Mount {
     }
 }
 
+/// Set a lock, or give it up.
+fn locking(fh: u64, owner: u64, (start, end): (u64, u64), kind: i32) -> Question {
+    let mut question = Question::new(Op::Lock, fh);
+    let request = &mut question.request;
+    (request.flags, request.handle2, request.mode) = (flags::SET, owner, kind as u32);
+    request.offset = start as i64;
+    let length = end.saturating_sub(start).saturating_add(1);
+    request.size = if end >= TO_THE_END { 0 } else { length };
+    question
+}
+
 impl Mount {
+    fn locks(&self) -> MutexGuard<'_, HashSet<Owner>> {
+        self.locks.lock().expect("no panics under this lock")
+    }
+
     fn attribute(&self, asked: &Asked<'_>, mut question: Question, size: u32, reply: ReplyXattr) {
         question.request.size = u64::from(size);
         self.ask(asked, question, move |outcome, data| {

@@ -1,11 +1,12 @@
-//! A FUSE mount of the served tree: for static programs, raw system calls and shared writable mappings,
-//! which no preload library reaches. The kernel says who asks.
+//! A FUSE mount of the served tree: how programs see it. Paths, positions, descriptors and mappings are the kernel's; what
+//! they come to is asked of a server, which is in this process or at the end of a connection (`link`).
 
 mod attributes;
 mod calls;
 mod nodes;
 mod openers;
 mod question;
+mod waiting;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,22 +19,50 @@ use std::time::Duration;
 
 use fuser::{BackgroundSession, MountOption, Notifier, Session, SessionACL};
 
+use crate::apart;
 use crate::creds::can_impersonate;
-use crate::fuse::nodes::{Forget, Nodes};
+use crate::fuse::nodes::Nodes;
+use crate::inside::{Files, Inside};
 use crate::lanes::Lanes;
 use crate::safe;
-use crate::server::Server;
-use crate::tree::{c_string, ino_of};
+use crate::server::{Forget, Server};
+use crate::tree::c_string;
 
 /// Between two times that the kernel is asked to forget files.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// For how long the kernel keeps names and attributes. It forgets them before anybody who changes them by way of the server
-/// has his answer; this bounds how long it takes to see what an administrator does in the data folder.
-const KEEP: Duration = Duration::from_secs(1);
+/// Mount this server's files; unmounted when the result is dropped. The error is a sentence for the user. `apart`: in
+/// namespaces of its own, of which the process that is returned lets others in.
+pub fn mount(
+    server: &Arc<Server>,
+    path: &Path,
+    apart: bool,
+) -> Result<(BackgroundSession, Option<u32>), String> {
+    let files = Arc::new(Inside::new(Arc::clone(server)));
+    let (session, holder) = show(
+        files,
+        path,
+        can_impersonate(),
+        apart,
+        most_nodes(server),
+        server.turn(),
+    )?;
+    let session = session
+        .spawn()
+        .map_err(|error| format!("cannot mount on {}: {error}", path.display()))?;
+    forget_what_others_change(server, session.notifier());
+    Ok((session, holder))
+}
 
-/// Mount; unmounted when the result is dropped. The error is a sentence for the user.
-pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, String> {
+/// Mount files, for all users where `for_all`. The kernel's questions wait until the session runs.
+pub fn show(
+    files: Arc<dyn Files>,
+    path: &Path,
+    for_all: bool,
+    apart: bool,
+    most_nodes: usize,
+    turn: u32,
+) -> Result<(Session<calls::Mount>, Option<u32>), String> {
     if !Path::new("/dev/fuse").exists() {
         return Err(format!(
             "cannot mount on {}: this machine has no /dev/fuse",
@@ -52,21 +81,26 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
         MountOption::NoSuid,
         MountOption::NoDev,
     ];
-    if can_impersonate() {
+    if for_all {
         options.push(MountOption::AllowOther);
     }
-    let nodes = nodes_of(server);
-    let mount = calls::Mount::new(Arc::clone(server), Arc::clone(&nodes));
-    let session = fuser::spawn_mount2(mount, path, &options).map_err(|error| {
-        let hint = if can_impersonate() {
-            ""
-        } else {
-            " (without root, fusermount3 is needed)"
-        };
-        format!("cannot mount on {}: {error}{hint}", path.display())
-    })?;
+    let nodes = Arc::new(Nodes::new(most_nodes));
+    let mount = calls::Mount::new(files, Arc::clone(&nodes), turn);
+    let (session, holder) = if apart {
+        let (questions, holder) = apart::mount(path)?;
+        (Session::from_fd(mount, questions, SessionACL::All), Some(holder))
+    } else {
+        let session = Session::new(mount, path, &options).map_err(|error| {
+            let hint = if can_impersonate() {
+                ""
+            } else {
+                " (without root, fusermount3 is needed)"
+            };
+            format!("cannot mount on {}: {error}{hint}", path.display())
+        })?;
+        (session, None)
+    };
     let notifier = session.notifier();
-    let kept = Arc::clone(&nodes);
     // A thread of its own: the kernel lets go of a folder, which this waits for, when a worker has answered.
     thread::spawn(move || loop {
         for place in nodes.too_old() {
@@ -74,8 +108,14 @@ pub fn mount(server: &Arc<Server>, path: &Path) -> Result<BackgroundSession, Str
         }
         thread::sleep(PAUSE);
     });
-    forget_what_others_change(server, kept, session.notifier());
-    Ok(session)
+    Ok((session, holder))
+}
+
+/// What a program that is ready prints of the process to join.
+pub fn to_join(holder: Option<u32>) -> String {
+    holder.map_or(String::new(), |process| {
+        format!(", to be joined by process {process}")
+    })
 }
 
 /// A server that was killed leaves a mount that answers nobody, and keeps its successor from the folder.
@@ -101,59 +141,32 @@ fn take_away_dead(path: &Path) {
     }
 }
 
-/// Clients that do not come through the mount change files of which the kernel has pages, attributes or names: it drops
-/// them before such a client has its answer. That takes as long as data that were written through a mapping wait in the
-/// queue, pages that are being read and lookups that are under way come by workers: so a thread of the client's user
-/// waits for it, and no worker.
-fn forget_what_others_change(server: &Arc<Server>, nodes: Arc<Nodes>, notifier: Notifier) {
+/// Others change files that the kernel has something of: it drops that before they have their answer. That takes as long as
+/// what was written through a mapping has to wait in the queue, and pages that are just being read come by workers: so a
+/// thread of the user who changes the file waits for it, and nobody else.
+fn forget_what_others_change(server: &Arc<Server>, notifier: Notifier) {
     let (weak, lanes) = (Arc::downgrade(server), Arc::new(Lanes::default()));
-    let _ = server.forgets.set(Box::new(move |pending, mut outcome| {
-        let metadata = std::mem::take(&mut outcome.metadata);
-        let all = nodes.to_forget(outcome.changed, &metadata);
-        if all.is_empty() {
-            return Some((pending, outcome));
-        }
-        let (uid, notifier) = (pending.session.creds.uid, notifier.clone());
+    let forget: Forget = Box::new(move |ino, uid, done| {
+        let notifier = notifier.clone();
         let forget = move |server: &Server| {
-            all.iter().for_each(|one| forget(&notifier, one));
-            server.answer(pending, outcome);
+            let _ = notifier.inval_inode(ino, 0, 0); // all of it; it may be gone
+            done(server);
             None
         };
         lanes.add(&weak, uid, Box::new(forget));
-        None
-    }));
-}
-
-/// Have the kernel forget something. It may have forgotten it already.
-fn forget(notifier: &Notifier, what: &Forget) {
-    match what {
-        Forget::Name(place) => drop(notifier.inval_entry(place.folder, &place.name)),
-        Forget::File { number, data, place } => {
-            // From an offset below 0 on: attributes only.
-            let file = || notifier.inval_inode(*number, if *data { 0 } else { -1 }, 0);
-            let _ = file();
-            // A lookup that found it may be under way, and bring back a file that the kernel has just dropped. The kernel
-            // forgets no name in a folder before the lookups there have ended.
-            if let Some(place) = place {
-                let _ = notifier.inval_entry(place.folder, &place.name);
-                let _ = file();
-            }
-        }
-    }
+    });
+    let _ = server.own_mount.set(forget);
 }
 
 /// Each holds a descriptor, of which a user has as many as are left for others.
-fn nodes_of(server: &Server) -> Arc<Nodes> {
-    let root = ino_of(server.tree.root());
-    Arc::new(Nodes::new(
-        server.budgets.descriptors.total() as usize / 8,
-        root,
-        KEEP,
-    ))
+fn most_nodes(server: &Server) -> usize {
+    server.budgets.descriptors.total() as usize / 8
 }
 
 /// Answer what a kernel asks through a descriptor, until it is closed: how the tests are a kernel.
 pub fn answer_kernel(server: &Arc<Server>, questions: OwnedFd) -> io::Result<()> {
-    let mount = calls::Mount::new(Arc::clone(server), nodes_of(server));
+    let nodes = Arc::new(Nodes::new(most_nodes(server)));
+    let files = Arc::new(Inside::new(Arc::clone(server)));
+    let mount = calls::Mount::new(files, nodes, server.turn());
     Session::from_fd(mount, questions, SessionACL::All).run()
 }

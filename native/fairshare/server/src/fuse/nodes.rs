@@ -6,20 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
-use std::time::Duration;
 
 use wire::ROOT;
 
-use crate::outcome::Change;
-
 /// The kernel's number of the root.
 pub const ROOT_NODE: u64 = 1;
-
-/// Files of which it is told apart when they were changed last.
-const CHANGED: usize = 4096;
 
 /// A name, and the kernel's number of the folder that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,19 +27,6 @@ impl Place {
             name: name.to_owned(),
         }
     }
-}
-
-/// What the kernel has to forget.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Forget {
-    /// Attributes of a file, and where `data` also its data. It was found at `place`.
-    File {
-        number: u64,
-        data: bool,
-        place: Option<Place>,
-    },
-    /// What a name stands for.
-    Name(Place),
 }
 
 struct Node {
@@ -73,27 +52,15 @@ struct State {
 
 pub struct Nodes {
     state: Mutex<State>,
-    /// The root's inode number.
-    root: u64,
-    /// For how long the kernel may keep what it was told of names and attributes.
-    keep: Duration,
-    /// Counts changes by others, and by inode number (modulo their number) which one was the last: answers that are
-    /// under way may be older.
-    changes: AtomicU64,
-    changed: Vec<AtomicU64>,
     /// The kernel is asked to forget some where there are more.
     most: usize,
     crowded: Condvar,
 }
 
 impl Nodes {
-    pub fn new(most: usize, root: u64, keep: Duration) -> Self {
+    pub fn new(most: usize) -> Self {
         Self {
             state: Mutex::default(),
-            root,
-            keep,
-            changes: AtomicU64::new(0),
-            changed: (0..CHANGED).map(|_| AtomicU64::new(0)).collect(),
             most,
             crowded: Condvar::new(),
         }
@@ -163,76 +130,6 @@ impl Nodes {
         }
     }
 
-    /// To be asked before a file is looked up: what [`Nodes::kept_since`] wants.
-    pub fn before_lookup(&self) -> u64 {
-        self.changes.load(Ordering::SeqCst)
-    }
-
-    /// How long the kernel may keep what a lookup said, which began at `before`: not at all where somebody else has changed
-    /// the file since. Asked after the node was noted.
-    pub fn kept_since(&self, before: u64, ino: u64) -> Duration {
-        if self.last_change(ino).load(Ordering::SeqCst) <= before {
-            self.keep
-        } else {
-            Duration::ZERO
-        }
-    }
-
-    fn last_change(&self, ino: u64) -> &AtomicU64 {
-        &self.changed[ino as usize % CHANGED]
-    }
-
-    /// How long the kernel may keep attributes of a file that it knows.
-    pub fn keep(&self) -> Duration {
-        self.keep
-    }
-
-    /// What the kernel has to forget after such changes by others.
-    pub fn to_forget(&self, data: Option<u64>, metadata: &[Change]) -> Vec<Forget> {
-        let attributes = metadata.iter().filter_map(|change| match change {
-            Change::Attributes(ino) => Some(*ino),
-            Change::Entry { .. } => None,
-        });
-        let files = data
-            .into_iter()
-            .map(|ino| (ino, true))
-            .chain(attributes.map(|ino| (ino, false)));
-        let names = metadata.iter().filter_map(|change| match change {
-            Change::Entry { folder, name } => {
-                let folder = self.number(*folder)?;
-                Some(Forget::Name(Place::new(folder, OsStr::from_bytes(name))))
-            }
-            Change::Attributes(_) => None,
-        });
-        files
-            .filter_map(|(ino, data)| self.file_to_forget(ino, data))
-            .chain(names)
-            .collect()
-    }
-
-    fn file_to_forget(&self, ino: u64, data: bool) -> Option<Forget> {
-        // First: a lookup that notes it from now on is not kept.
-        let change = self.changes.fetch_add(1, Ordering::SeqCst) + 1;
-        self.last_change(ino).fetch_max(change, Ordering::SeqCst);
-        let number = self.number(ino)?;
-        let state = self.state();
-        let node = state.nodes.get(&number);
-        Some(Forget::File {
-            number,
-            // The kernel keeps no data of what nobody has open or mapped.
-            data: data && node.is_some_and(|node| node.opens > 0),
-            place: node.map(|node| node.place.clone()),
-        })
-    }
-
-    /// The kernel's number of a file that it knows.
-    fn number(&self, ino: u64) -> Option<u64> {
-        if ino == self.root {
-            return Some(ROOT_NODE);
-        }
-        self.state().nodes.contains_key(&ino).then_some(ino)
-    }
-
     /// There was no descriptor for a lookup: somebody's part is smaller than what the kernel remembers for him.
     pub fn none_left(&self) {
         self.state().full = true;
@@ -286,15 +183,13 @@ impl Nodes {
 mod tests {
     use super::*;
 
-    const KEEP: Duration = Duration::from_secs(1);
-
     fn at(name: &str) -> Place {
         Place::new(ROOT_NODE, OsStr::new(name))
     }
 
     #[test]
     fn a_node_lives_as_long_as_its_lookups() {
-        let nodes = Nodes::new(10, 1000, KEEP);
+        let nodes = Nodes::new(10);
         assert_eq!(nodes.found(7, 70, at("a"), false), None);
         assert_eq!(
             nodes.found(7, 71, at("b"), false),
@@ -309,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_oldest_that_nobody_has_open_are_too_many() {
-        let nodes = Nodes::new(8, 1000, KEEP);
+        let nodes = Nodes::new(8);
         nodes.found(100, 0, at("folder"), true);
         for n in 0..9 {
             nodes.found(n + 2, n, at(&n.to_string()), false);
@@ -327,53 +222,5 @@ mod tests {
         nodes.closed(3);
         nodes.none_left();
         assert_eq!(nodes.too_old(), ["1", "5", "6", "7", "8"].map(at));
-    }
-
-    #[test]
-    fn the_kernel_forgets_what_it_may_have_of_what_others_change() {
-        let nodes = Nodes::new(8, 1000, KEEP);
-        nodes.found(7, 70, at("a"), false);
-        let file = |number, data, name: Option<&str>| Forget::File {
-            number,
-            data,
-            place: name.map(at),
-        };
-        let forgotten = |data, metadata: &[Change]| nodes.to_forget(data, metadata);
-        assert_eq!(
-            forgotten(Some(7), &[]),
-            [file(7, false, Some("a"))],
-            "nobody has it open: no data"
-        );
-        nodes.opened(7);
-        assert_eq!(forgotten(Some(7), &[]), [file(7, true, Some("a"))]);
-        let gone = |folder| Change::Entry {
-            folder,
-            name: b"a".to_vec(),
-        };
-        assert_eq!(
-            forgotten(None, &[gone(1000), Change::Attributes(7)]),
-            [file(7, false, Some("a")), Forget::Name(at("a"))],
-            "the root has the kernel's number"
-        );
-        assert_eq!(
-            forgotten(None, &[gone(50)]),
-            [],
-            "a folder of which it knows nothing"
-        );
-    }
-
-    #[test]
-    fn what_changes_while_it_is_looked_up_is_not_kept() {
-        let nodes = Nodes::new(8, 1000, KEEP);
-        let before = nodes.before_lookup();
-        assert_eq!(
-            nodes.to_forget(Some(7), &[]),
-            [],
-            "the kernel does not know it yet"
-        );
-        nodes.found(7, 70, at("a"), false);
-        assert_eq!(nodes.kept_since(before, 7), Duration::ZERO);
-        assert_eq!(nodes.kept_since(before, 8), KEEP, "another file");
-        assert_eq!(nodes.kept_since(nodes.before_lookup(), 7), KEEP);
     }
 }

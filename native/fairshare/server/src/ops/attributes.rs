@@ -1,35 +1,17 @@
 //! What is known about a file, and changing it.
 
 use std::mem;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 
 use wire::{mask, Attributes, Statfs};
 
 use crate::call::{Call, Target};
 use crate::errno::{check, Errno, Result};
-use crate::outcome::{Change, Outcome};
+use crate::outcome::Outcome;
 use crate::tree::{proc_path, stat_of};
 
-/// Attributes for the wire. The time of birth comes from statx, where the file system has it; no kernel asks a mount for it.
-pub fn attributes_of(call: &Call<'_>, stat: &libc::stat, fd: RawFd) -> Attributes {
-    // SAFETY: statx is plain data; the empty path means the descriptor.
-    let birth = unsafe {
-        let mut more: libc::statx = mem::zeroed();
-        let known = !call.session.inside
-            && libc::statx(
-                fd,
-                c"".as_ptr(),
-                libc::AT_EMPTY_PATH,
-                libc::STATX_BTIME,
-                &mut more,
-            ) == 0
-            && more.stx_mask & libc::STATX_BTIME != 0;
-        if known {
-            (more.stx_btime.tv_sec, i64::from(more.stx_btime.tv_nsec))
-        } else {
-            (0, 0)
-        }
-    };
+/// Attributes for the wire.
+pub fn attributes_of(stat: &libc::stat) -> Attributes {
     Attributes {
         ino: stat.st_ino,
         size: stat.st_size as u64,
@@ -47,15 +29,13 @@ pub fn attributes_of(call: &Call<'_>, stat: &libc::stat, fd: RawFd) -> Attribute
             stat.st_mtime_nsec,
             stat.st_ctime,
             stat.st_ctime_nsec,
-            birth.0,
-            birth.1,
         ],
     }
 }
 
 pub fn get(call: &Call<'_>) -> Result<Outcome> {
     let target = call.target()?;
-    let attributes = attributes_of(call, &stat_of(target.fd())?, target.fd());
+    let attributes = attributes_of(&stat_of(target.fd())?);
     call.tell(&attributes.to_bytes())
 }
 
@@ -121,7 +101,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
         check(unsafe { libc::utimensat(from, name, times.as_ptr(), flags) })?;
         call.server.inodes.times_change((stat.st_dev, stat.st_ino));
     }
-    Ok(call.changed(|| vec![Change::Attributes(stat.st_ino)]))
+    Ok(Outcome::default())
 }
 
 pub fn access(call: &Call<'_>) -> Result<Outcome> {

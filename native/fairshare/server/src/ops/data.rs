@@ -11,27 +11,20 @@ use crate::outcome::Outcome;
 use crate::tree::{allocated, stat_of};
 use crate::writes::Writes;
 
-/// "At the handle's position": the processes that share it see one position.
-const AT_POSITION: i64 = -1;
-
 pub fn read(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
     if handle.directory {
         return Err(Errno(libc::EISDIR));
     }
-    if !handle.readable() || handle.flags() & libc::O_PATH != 0 {
+    if !handle.readable() || handle.flags & libc::O_PATH != 0 {
         return Err(Errno(libc::EBADF));
+    }
+    if let Some(mount) = call.session.cache {
+        call.server.caches.note(handle.id_of_file.1, mount); // before it is read: what is changed then is told
     }
     let wanted = (call.request.size as usize).min(call.area.capacity());
     let away = call.request.flags & wire::flags::AWAY != 0;
-    let count = if call.request.offset == AT_POSITION {
-        let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = read_at(&handle, *position, call.area, wanted, away)?;
-        *position += count as i64;
-        count
-    } else {
-        read_at(&handle, call.request.offset, call.area, wanted, away)?
-    };
+    let count = read_at(&handle, call.request.offset, call.area, wanted, away)?;
     call.session.entry.counters.moved(count as u64, 0);
     Ok(Outcome::with_data(count))
 }
@@ -52,35 +45,30 @@ fn read_at(handle: &Handle, offset: i64, to: &Area, wanted: usize, away: bool) -
 
 pub fn write(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
-    if !handle.writable() || handle.flags() & libc::O_PATH != 0 {
+    if !handle.writable() || handle.flags & libc::O_PATH != 0 {
         return Err(Errno(libc::EBADF));
     }
-    let size = call.request.size as usize;
+    let (size, flags) = (call.request.size as usize, call.request.flags);
     let from = call.area.payload(call.request, size)?;
-    let append = handle.flags() & libc::O_APPEND != 0;
-    let away = call.request.flags & wire::flags::AWAY != 0;
-    let (count, end) = if append {
+    if let Some(mount) = call.session.cache {
+        call.server.caches.note(handle.id_of_file.1, mount);
+    }
+    let (start, count) = if flags & wire::flags::APPEND != 0 {
         let _guard = handle.inode.appending();
         let count = append_to(handle.fd(), from, size)?;
-        let end = check_offset(handle.fd())?;
-        *handle.position.lock().expect("no panics under this lock") = end;
-        (count, end)
-    } else if call.request.offset == AT_POSITION {
-        let mut position = handle.position.lock().expect("no panics under this lock");
-        let count = write_part(&handle, *position, from, size, (None, away))?;
-        *position += count as i64;
-        (count, *position)
+        (end_of(handle.fd())? - count as i64, count)
     } else {
-        let chained = call.request.flags & wire::flags::CHAINED != 0;
-        let behind = chained.then_some(&call.session.writes);
-        let count = write_part(&handle, call.request.offset, from, size, (behind, away))?;
-        (count, call.request.offset + count as i64)
+        let behind = (flags & wire::flags::CHAINED != 0).then_some(&call.session.writes);
+        let how = (behind, flags & wire::flags::AWAY != 0);
+        (
+            call.request.offset,
+            write_part(&handle, call.request.offset, from, size, how)?,
+        )
     };
     call.session.entry.counters.moved(0, count as u64);
-    // The position behind the data: what an appending client's own position becomes.
     Ok(Outcome {
-        value: end as u64,
-        waited: handle.flags() & libc::O_DSYNC != 0,
+        elsewhere: start != call.request.offset,
+        waited: handle.flags & libc::O_DSYNC != 0,
         ..Outcome::of(count as i64).changing(handle.id_of_file.1)
     })
 }
@@ -96,7 +84,7 @@ fn write_part(
     (behind, away): (Option<&Writes>, bool),
 ) -> Result<usize> {
     let start = u64::try_from(offset).map_err(|_| Errno(libc::EINVAL))?;
-    let synchronous = handle.flags() & libc::O_DSYNC != 0;
+    let synchronous = handle.flags & libc::O_DSYNC != 0;
     if !synchronous {
         let how = How {
             stamp: behind.is_none(),
@@ -130,7 +118,7 @@ fn append_to(fd: RawFd, from: *mut u8, size: usize) -> Result<usize> {
     check_size(unsafe { libc::pwritev2(fd, &part, 1, 0, libc::RWF_APPEND) })
 }
 
-fn check_offset(fd: RawFd) -> Result<i64> {
+fn end_of(fd: RawFd) -> Result<i64> {
     // SAFETY: a plain call; the position of a backing descriptor is used for nothing else.
     match unsafe { libc::lseek(fd, 0, libc::SEEK_END) } {
         end if end < 0 => Err(Errno::last()),
@@ -138,29 +126,18 @@ fn check_offset(fd: RawFd) -> Result<i64> {
     }
 }
 
+/// Where data or a hole begins. Other positions are the client's own affair.
 pub fn seek(call: &Call<'_>) -> Result<Outcome> {
     let handle = call.handle()?;
-    let mut position = handle.position.lock().expect("no panics under this lock");
-    let offset = call.request.offset;
-    let new = match call.request.mode as i32 {
-        libc::SEEK_SET => Some(offset),
-        libc::SEEK_CUR => position.checked_add(offset),
-        libc::SEEK_END if handle.directory => return Err(Errno(libc::EINVAL)),
-        whence @ (libc::SEEK_END | libc::SEEK_DATA | libc::SEEK_HOLE) => {
-            // SAFETY: a plain call.
-            match unsafe { libc::lseek(handle.fd(), offset, whence) } {
-                at if at < 0 => return Err(Errno::last()),
-                at => Some(at),
-            }
-        }
-        _ => return Err(Errno(libc::EINVAL)),
-    };
-    let new = new.filter(|at| *at >= 0).ok_or(Errno(libc::EINVAL))?;
-    // Without SET the client asks only (it keeps the position of a file that nobody shares).
-    if call.request.flags & wire::flags::SET != 0 {
-        *position = new;
+    let whence = call.request.mode as i32;
+    if whence != libc::SEEK_DATA && whence != libc::SEEK_HOLE {
+        return Err(Errno(libc::EINVAL));
     }
-    Ok(Outcome::of(new))
+    // SAFETY: a plain call.
+    match unsafe { libc::lseek(handle.fd(), call.request.offset, whence) } {
+        at if at < 0 => Err(Errno::last()),
+        at => Ok(Outcome::of(at)),
+    }
 }
 
 pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
@@ -174,7 +151,7 @@ pub fn truncate(call: &Call<'_>) -> Result<Outcome> {
         return Ok(Outcome::default().changing(stat.st_ino));
     }
     let handle = call.handle()?;
-    if handle.flags() & libc::O_PATH != 0 {
+    if handle.flags & libc::O_PATH != 0 {
         let file = call.reopen(libc::O_WRONLY)?;
         cut(call, &handle.inode, file.as_raw_fd(), size)?;
         return Ok(Outcome::default().changing(handle.id_of_file.1));

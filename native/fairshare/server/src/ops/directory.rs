@@ -16,14 +16,14 @@ pub fn read(call: &Call<'_>) -> Result<Outcome> {
     if !handle.directory {
         return Err(Errno(libc::ENOTDIR));
     }
-    if handle.flags() & libc::O_PATH != 0 {
+    if handle.flags & libc::O_PATH != 0 {
         return Err(Errno(libc::EBADF));
     }
     let limit = (call.request.size as usize).min(call.area.capacity());
     let mut raw = [0_u64; 4096]; // 32 KiB, aligned; of it no more than can be passed on, as long as here as there
     let mut out = Vec::with_capacity(limit.min(64 << 10));
     // The backing descriptor's position is used: one reader of a handle at a time.
-    let _guard = handle.position.lock().expect("no panics under this lock");
+    let _guard = handle.reading.lock().expect("no panics under this lock");
     // SAFETY: plain calls with a buffer of the length given.
     let length = unsafe {
         if libc::lseek(handle.fd(), call.request.offset, libc::SEEK_SET) < 0 {

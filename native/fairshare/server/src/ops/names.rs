@@ -4,8 +4,8 @@ use std::os::fd::AsRawFd;
 
 use crate::call::{Call, Target};
 use crate::errno::{check, check_size, Errno, Result};
-use crate::outcome::{Change, Outcome};
-use crate::tree::{allocated, c_string, ino_of, proc_path, Spot};
+use crate::outcome::Outcome;
+use crate::tree::{allocated, c_string, proc_path, Spot};
 
 pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
     let spot = new_spot(call)?;
@@ -17,7 +17,7 @@ pub fn make_directory(call: &Call<'_>) -> Result<Outcome> {
             call.request.mode & 0o7777,
         )
     })?;
-    Ok(call.changed(|| vec![folder_of(&spot)]))
+    Ok(Outcome::default())
 }
 
 /// mknod: FIFOs, sockets and devices are names here, which nobody opens through a server ([`super::open`]); through
@@ -34,17 +34,16 @@ pub fn make_node(call: &Call<'_>) -> Result<Outcome> {
             call.request.offset as u64,
         )
     })?;
-    Ok(call.changed(|| vec![folder_of(&spot)]))
+    Ok(Outcome::default())
 }
 
 pub fn unlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     let flags = call.request.flags as i32 & libc::AT_REMOVEDIR;
-    let gone = named(&spot);
-    call.will_move(gone.as_ref().map_or(0, freed))?;
+    call.will_move(freed(&spot))?;
     // SAFETY: a C string and an open descriptor.
     check(unsafe { libc::unlinkat(spot.parent.as_raw_fd(), spot.name.as_ptr(), flags) })?;
-    Ok(call.changed(|| entry(&spot, gone)))
+    Ok(Outcome::default())
 }
 
 pub fn rename(call: &Call<'_>) -> Result<Outcome> {
@@ -55,8 +54,7 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         return Err(Errno(libc::EINVAL));
     }
     let replaces = flags & libc::RENAME_EXCHANGE == 0;
-    let (moved, replaced) = (named(&from), named(&to));
-    call.will_move(replaced.as_ref().filter(|_| replaces).map_or(0, freed))?;
+    call.will_move(if replaces { freed(&to) } else { 0 })?;
     // SAFETY: C strings and open descriptors.
     let result = unsafe {
         libc::syscall(
@@ -69,7 +67,7 @@ pub fn rename(call: &Call<'_>) -> Result<Outcome> {
         )
     };
     check(result as libc::c_int)?;
-    Ok(call.changed(|| [entry(&from, moved), entry(&to, replaced)].concat()))
+    Ok(Outcome::default())
 }
 
 pub fn link(call: &Call<'_>) -> Result<Outcome> {
@@ -97,7 +95,7 @@ pub fn link(call: &Call<'_>) -> Result<Outcome> {
             libc::AT_SYMLINK_FOLLOW,
         )
     })?;
-    Ok(call.changed(|| vec![folder_of(&to), Change::Attributes(ino_of(source.fd()))]))
+    Ok(Outcome::default())
 }
 
 pub fn symlink(call: &Call<'_>) -> Result<Outcome> {
@@ -105,7 +103,7 @@ pub fn symlink(call: &Call<'_>) -> Result<Outcome> {
     let spot = call.server.tree.spot(&call.path()?)?;
     // SAFETY: C strings and an open descriptor.
     check(unsafe { libc::symlinkat(text.as_ptr(), spot.parent.as_raw_fd(), spot.name.as_ptr()) })?;
-    Ok(call.changed(|| vec![folder_of(&spot)]))
+    Ok(Outcome::default())
 }
 
 pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
@@ -124,17 +122,6 @@ pub fn readlink(call: &Call<'_>) -> Result<Outcome> {
     call.give(&text[..length])
 }
 
-/// The path without links and dots, as realpath gives it.
-pub fn resolve(call: &Call<'_>) -> Result<Outcome> {
-    let path = if call.request.path_len == 0 {
-        call.server.tree.path_of(call.handle()?.fd())?
-    } else {
-        let found = call.server.tree.locate(&call.path()?, true)?;
-        call.server.tree.path_of(found.as_raw_fd())?
-    };
-    call.give(&path)
-}
-
 /// A spot for a name that is to be made. The root is there.
 fn new_spot(call: &Call<'_>) -> Result<Spot> {
     match call.server.tree.spot(&call.path()?) {
@@ -143,37 +130,20 @@ fn new_spot(call: &Call<'_>) -> Result<Spot> {
     }
 }
 
-/// What a spot's name stands for now; None where nothing is there, of which whoever changes it is told.
-fn named(spot: &Spot) -> Option<libc::stat> {
+/// Bytes that are freed where a name goes: it may be the last one of a large file, or that of a folder that was large.
+fn freed(spot: &Spot) -> u64 {
     // SAFETY: stat is plain data; a C string and an open descriptor.
-    unsafe {
+    let stat = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
         let (folder, name) = (spot.parent.as_raw_fd(), spot.name.as_ptr());
-        (libc::fstatat(folder, name, &mut stat, libc::AT_SYMLINK_NOFOLLOW) == 0).then_some(stat)
-    }
-}
-
-/// Bytes that are freed where a name goes: it may be the last one of a large file, or that of a folder that was large.
-fn freed(stat: &libc::stat) -> u64 {
+        match libc::fstatat(folder, name, &mut stat, libc::AT_SYMLINK_NOFOLLOW) {
+            0 => stat,
+            _ => return 0, // whoever removes it will hear why
+        }
+    };
     if stat.st_nlink == 1 || stat.st_mode & libc::S_IFMT == libc::S_IFDIR {
-        allocated(stat)
+        allocated(&stat)
     } else {
         0
     }
-}
-
-/// A folder in which names come and go.
-fn folder_of(spot: &Spot) -> Change {
-    Change::Attributes(ino_of(spot.parent.as_raw_fd()))
-}
-
-/// A name that stands for something else from now on, its folder, and what it stood for.
-fn entry(spot: &Spot, before: Option<libc::stat>) -> Vec<Change> {
-    let name = spot.name.to_bytes();
-    let name = Change::Entry {
-        folder: ino_of(spot.parent.as_raw_fd()),
-        name: name.strip_suffix(b"/").unwrap_or(name).to_owned(),
-    };
-    let file = before.map(|stat| Change::Attributes(stat.st_ino));
-    [name, folder_of(spot)].into_iter().chain(file).collect()
 }

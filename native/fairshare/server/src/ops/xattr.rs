@@ -5,8 +5,8 @@ use std::ffi::CString;
 use crate::call::Call;
 use crate::errno::{check, check_size, Errno, Result};
 use crate::ops::attributes::path_to;
-use crate::outcome::{Change, Outcome};
-use crate::tree::{c_string, ino_of};
+use crate::outcome::Outcome;
+use crate::tree::c_string;
 
 const LARGEST: usize = 65536;
 
@@ -54,7 +54,7 @@ pub fn set(call: &Call<'_>) -> Result<Outcome> {
             flags,
         )
     })?;
-    Ok(call.changed(|| vec![Change::Attributes(ino_of(target.fd()))]))
+    Ok(Outcome::default())
 }
 
 pub fn list(call: &Call<'_>) -> Result<Outcome> {
@@ -78,7 +78,7 @@ pub fn remove(call: &Call<'_>) -> Result<Outcome> {
     let (name, path) = (name(call)?, path_to(&target));
     // SAFETY: C strings.
     check(unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) })?;
-    Ok(call.changed(|| vec![Change::Attributes(ino_of(target.fd()))]))
+    Ok(Outcome::default())
 }
 
 /// The value, or with a size of 0 only its length, as the system calls have it.

@@ -1,13 +1,14 @@
 //! Carrying a request out, and sending its answer where it came from.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use wire::{segment, Op, Request, REQUEST_BYTES};
 
-use super::{about, Server};
+use super::{Done, Server};
 use crate::area::Area;
+use crate::caches;
 use crate::call::Call;
-use crate::connection::Passed;
 use crate::errno::APART;
 use crate::ops::carry_out;
 use crate::outcome::Outcome;
@@ -26,6 +27,12 @@ fn room_for(request: &Request) -> usize {
 /// Bytes that a request in a frame, with `payload` bytes behind it, takes until it is answered.
 pub(super) fn weight(request: &Request, payload: usize) -> usize {
     REQUEST_BYTES + payload.max(room_for(request))
+}
+
+/// An answer that waits until all mounts have dropped the file.
+struct Held {
+    left: AtomicUsize,
+    answer: Mutex<Option<(Pending, Outcome)>>,
 }
 
 impl Server {
@@ -116,36 +123,19 @@ impl Server {
             }
             _ => Time::IsCost,
         };
-        let changes = outcome.changed.is_some() || !outcome.metadata.is_empty();
-        let answer = match self.forgets.get().filter(|_| changes && !session.inside) {
-            Some(forgets) => forgets(pending, outcome),
-            None => Some((pending, outcome)),
-        };
-        if let Some((pending, outcome)) = answer {
-            self.answer(pending, outcome);
+        match outcome.changed {
+            Some(ino) => self.answer_changed(ino, pending, outcome),
+            None => self.answer(pending, outcome),
         }
         time
     }
 
-    pub(crate) fn answer(&self, pending: Pending, mut outcome: Outcome) {
-        if let Some((watched, id)) = outcome.watch {
-            let events = libc::EPOLLHUP | libc::EPOLLET;
-            let _ = self.epoll.add(watched, events, id << 3 | about::HANDLE);
-        }
-        let descriptor: Vec<Passed> = outcome.descriptor.take().into_iter().collect();
+    pub(crate) fn answer(&self, pending: Pending, outcome: Outcome) {
         match pending.place {
-            Place::Slot { connection, slot } => {
-                let Some(shared) = &pending.session.shared else {
-                    return;
-                };
-                if !descriptor.is_empty() && connection.send(outcome.value, &[], descriptor) {
-                    if connection.overfed() {
-                        self.end(&connection);
-                    } else {
-                        self.watch(&connection, true);
-                    }
+            Place::Slot { slot } => {
+                if let Some(shared) = &pending.session.shared {
+                    self.slot_done(shared, slot, &outcome);
                 }
-                self.slot_done(shared, slot, &outcome);
             }
             Place::Inside { payload, then, .. } => then(&outcome, &payload[..outcome.data]),
             Place::Frame {
@@ -156,10 +146,64 @@ impl Server {
             } => {
                 let reply = outcome.reply().to_bytes();
                 let data = &body[REQUEST_BYTES..REQUEST_BYTES + outcome.data];
-                let kept = connection.send(tag, &[&reply, data], descriptor);
+                let kept = connection.send(tag, &[&reply, data], vec![]);
                 if connection.end(weight(&pending.request, payload)) || kept {
                     self.watch(&connection, kept);
                 }
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Answer when no mount but the one that asks has anything of a changed file.
+    pub(crate) fn answer_changed(&self, ino: u64, pending: Pending, outcome: Outcome) {
+        let session = Arc::clone(&pending.session);
+        // What was appended lies elsewhere than the kernel takes it to. It holds the page until it has its answer.
+        let elsewhere = outcome.elsewhere;
+        let mounts = self.caches.take(ino, session.cache.filter(|_| !elsewhere));
+        let (first, later): (Vec<u64>, Vec<u64>) = mounts
+            .into_iter()
+            .partition(|mount| Some(*mount) != session.cache);
+        if first.is_empty() {
+            self.answer(pending, outcome);
+        } else {
+            let held = Arc::new(Held {
+                left: AtomicUsize::new(first.len()),
+                answer: Mutex::new(Some((pending, outcome))),
+            });
+            for mount in first {
+                let held = Arc::clone(&held);
+                let done = move |server: &Server| {
+                    if held.left.fetch_sub(1, Ordering::SeqCst) > 1 {
+                        return;
+                    }
+                    let answer = held.answer.lock().expect("no panics under this lock").take();
+                    if let Some((pending, outcome)) = answer {
+                        server.answer(pending, outcome);
+                    }
+                };
+                self.tell(mount, ino, session.creds.uid, Box::new(done));
+            }
+        }
+        for mount in later {
+            self.tell(mount, ino, session.creds.uid, Box::new(|_| ()));
+        }
+    }
+
+    /// Tell a mount to drop a file.
+    fn tell(&self, mount: u64, ino: u64, uid: u32, done: Done) {
+        if mount == caches::OWN {
+            return match self.own_mount.get() {
+                Some(forget) => forget(ino, uid, done),
+                None => done(self),
+            };
+        }
+        let number = self.caches.tell(mount, done);
+        let message = [ino.to_le_bytes(), number.to_le_bytes()].concat();
+        if !self.send_notice(mount, &message) {
+            if let Some(done) = self.caches.dropped(number, mount) {
+                done(self);
             }
         }
     }

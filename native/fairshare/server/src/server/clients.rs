@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use serde_json::{json, Value};
-use wire::{segment, Hello, Reply, Request, Welcome, CHALLENGE_BYTES, REQUEST_BYTES, WANT_SEGMENT};
+use wire::{
+    segment, Hello, Op, Reply, Request, Welcome, CHALLENGE_BYTES, NOTICE, REQUEST_BYTES, WANT_NOTICES,
+    WANT_SEGMENT,
+};
 
 use super::{about, Server};
 use crate::accounts;
@@ -24,8 +27,8 @@ use crate::strangers::Origin;
 
 /// Connections that are taken before other clients are looked after.
 const AT_A_TIME: usize = 64;
-/// Descriptors of the server that a session takes: the socket and the doorbell.
-const FOR_A_SESSION: u64 = 2;
+/// Descriptors of the server that a session takes: the socket.
+const FOR_A_SESSION: u64 = 1;
 
 impl Server {
     /// Take the connections that wait on a listener.
@@ -126,9 +129,19 @@ impl Server {
         let Some(session) = connection.session.get() else {
             return self.hello(connection, tag, &body);
         };
+        if tag == NOTICE && body.is_empty() {
+            self.wake(connection);
+            return true;
+        }
         let Some(Ok(request)) = body.first_chunk::<REQUEST_BYTES>().map(Request::parse) else {
             return false;
         };
+        if request.op == Op::Dropped {
+            if let Some(done) = self.caches.dropped(request.offset as u64, connection.id) {
+                done(self);
+            }
+            return true;
+        }
         let payload = body.len() - REQUEST_BYTES;
         connection.begin(weight(&request, payload));
         let place = Place::Frame {
@@ -142,7 +155,11 @@ impl Server {
             request,
             place,
         };
-        self.enqueue(session.job, vec![pending]);
+        if pending.is_unlock() {
+            self.serve(pending);
+        } else {
+            self.enqueue(session.job, vec![pending]);
+        }
         true
     }
 
@@ -169,7 +186,7 @@ impl Server {
             Err(malformed) => return refuse(libc::EPROTO, &malformed.to_string()),
         };
         let makers = self.live.read().expect("no panics under this lock").jobs;
-        let identity = match identify(
+        let mut identity = match identify(
             &peer,
             &hello,
             &connection.challenge,
@@ -181,6 +198,13 @@ impl Server {
             Err((Errno(errno), reason)) => return refuse(errno, &reason),
         };
         let uid = identity.creds.uid;
+        let mut secret = 0;
+        if hello.voucher != 0 {
+            match self.vouchers.take(hello.voucher, uid) {
+                Some(voucher) => (identity.job, secret) = (voucher.job, voucher.secret),
+                None => return refuse(libc::EACCES, "the voucher is none of this server's for this user"),
+            }
+        }
         // Whoever may let it in again is let in to say so; programs ask for shared memory.
         let asks_only = matches!(peer, Peer::Local { .. }) && hello.wants & WANT_SEGMENT == 0;
         let left = self.sent_away.left(&identity.job.name, identity.job.job.user);
@@ -201,10 +225,10 @@ impl Server {
         let mut descriptors = Vec::new();
         let mut shared = None;
         if local && hello.wants & WANT_SEGMENT != 0 {
-            match self.make_segment(connection.id, uid) {
+            match self.make_segment(uid) {
                 Ok((made, passed)) => {
                     shared = Some(made);
-                    descriptors = passed;
+                    descriptors.push(passed);
                 }
                 Err(Errno(errno)) => return refuse(errno, "no shared memory for this client"),
             }
@@ -221,12 +245,14 @@ impl Server {
             },
             slot_bytes: segment::SLOT_BYTES as u32,
             uid: identity.creds.uid,
-            stripe: 0,
+            turn: self.turn(),
+            secret,
         };
         let session = Session {
             local,
             shared,
             held,
+            cache: (hello.wants & WANT_NOTICES != 0).then_some(connection.id),
             ..Session::new(connection.id, identity.creds, identity.job.job.id, entry)
         };
         self.strangers.leave(connection.id);
@@ -268,14 +294,41 @@ impl Server {
         let Some(session) = connection.session.get() else {
             return;
         };
-        if let Some(shared) = &session.shared {
-            self.epoll.remove(shared.doorbell.as_raw_fd());
+        self.records.session_ended(session.id);
+        self.handles.session_ended(session.id);
+        // A job that was sent away keeps its processes: they would be let in as their user's.
+        if self.sent_away.left(&session.entry.name, session.user()).is_none() {
+            self.members.session_ended(session.id);
         }
-        self.records.drop_owner(session.id);
-        if !session.local {
-            self.handles.session_ended(session.id);
+        for done in self.caches.gone(session.id) {
+            done(self);
         }
         self.leave_job(session);
+    }
+
+    /// Tell a mount that it is to drop something. False: it is gone.
+    pub(crate) fn send_notice(&self, mount: u64, message: &[u8]) -> bool {
+        let Some(connection) = self.connection(mount) else {
+            return false;
+        };
+        if connection.send(NOTICE, &[message], vec![]) {
+            self.watch(&connection, true);
+        }
+        !connection.closed.load(Ordering::SeqCst)
+    }
+
+    /// Mounts that do not say that they have dropped what they were told to keep others waiting.
+    pub(crate) fn end_late_mounts(&self) {
+        for connection in self
+            .caches
+            .late()
+            .into_iter()
+            .filter_map(|id| self.connection(id))
+        {
+            self.log.refused(json!({"session": connection.id,
+                "reason": "this mount does not drop what others have changed"}));
+            self.end(&connection);
+        }
     }
 
     /// A connection that has ended holds what its client sent along until somebody closes that.
@@ -337,7 +390,7 @@ fn interest(read: bool, write: bool) -> i32 {
 }
 
 /// A peer that has vanished from the network is noticed within a minute or two.
-fn keep_alive(socket: BorrowedFd<'_>) {
+pub(crate) fn keep_alive(socket: BorrowedFd<'_>) {
     let set = |level, name, value: libc::c_int| {
         // SAFETY: an int and its size.
         unsafe {

@@ -1,14 +1,12 @@
-//! Requests that local clients post in shared memory, and the doorbells that say so.
+//! Requests that local clients post in shared memory.
 
-use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use wire::{segment, Op, Request};
 
-use super::{about, Server};
+use super::Server;
 use crate::connection::{Connection, Passed};
-use crate::epoll::eventfd;
 use crate::errno::{Errno, Result};
 use crate::outcome::Outcome;
 use crate::queue::{Pending, Place};
@@ -16,28 +14,16 @@ use crate::segment::Segment;
 use crate::session::Shared;
 
 impl Server {
-    pub(super) fn make_segment(&self, id: u64, uid: u32) -> Result<(Shared, Vec<Passed>)> {
-        let on_their_way = || self.budgets.descriptors.take(uid, 1).ok_or(Errno(libc::EMFILE));
-        let (first, second) = (on_their_way()?, on_their_way()?);
+    pub(super) fn make_segment(&self, uid: u32) -> Result<(Shared, Passed)> {
+        let on_its_way = self.budgets.descriptors.take(uid, 1).ok_or(Errno(libc::EMFILE))?;
         let (segment, memory) = Segment::create()?;
-        let doorbell = eventfd()?;
-        // Edge-triggered: every ring is one event, and nobody has to read the counter.
-        self.epoll.add(
-            doorbell.as_raw_fd(),
-            libc::EPOLLIN | libc::EPOLLET,
-            id << 3 | about::DOORBELL,
-        )?;
-        let theirs = doorbell.try_clone()?;
-        let passed = vec![Passed::new(memory, first), Passed::new(theirs, second)];
-        Ok((Shared::new(segment, doorbell), passed))
+        Ok((Shared::new(segment), Passed::new(memory, on_its_way)))
     }
 
-    pub(crate) fn doorbell(&self, id: u64) {
-        let Some(connection) = self.connection(id) else {
-            return;
-        };
-        self.hot.rung(&connection);
-        self.collect(&connection);
+    /// A client that has posted something wakes the server.
+    pub(super) fn wake(&self, connection: &Arc<Connection>) {
+        self.hot.rung(connection);
+        self.collect(connection);
     }
 
     /// Look through all hot segments. Returns how many requests were found.
@@ -50,7 +36,7 @@ impl Server {
         self.hot.is_one()
     }
 
-    /// Ask for doorbells from now on. False: something was posted meanwhile.
+    /// Have clients wake the server from now on. False: something was posted meanwhile.
     pub(crate) fn arm(&self) -> bool {
         self.hot.arm()
     }
@@ -78,10 +64,7 @@ impl Server {
                 Ok(request) => pending.push(Pending {
                     session: Arc::clone(session),
                     request,
-                    place: Place::Slot {
-                        connection: Arc::clone(connection),
-                        slot,
-                    },
+                    place: Place::Slot { slot },
                 }),
                 Err(_) => self.slot_done(shared, slot, &Outcome::of(-i64::from(libc::EPROTO))),
             }

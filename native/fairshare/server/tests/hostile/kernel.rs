@@ -20,10 +20,13 @@ const CREATE: u32 = 35;
 const SET_ATTRIBUTES: u32 = 4;
 const WRITE: u32 = 16;
 const SET_XATTR: u32 = 21;
+const IOCTL: u32 = 39;
+/// Of its question, without what comes along.
+const IOCTL_BYTES: usize = 32;
 const OPENS: [u32; 2] = [14, 27];
 const READS: [u32; 2] = [15, 28];
 /// All that the mount is asked; what begins and ends a session is not drawn.
-const KINDS: [u32; 34] = [
+const KINDS: [u32; 37] = [
     LOOKUP,
     FORGET,
     3,
@@ -51,7 +54,10 @@ const KINDS: [u32; 34] = [
     28,
     29,
     30,
+    31,
+    32,
     34,
+    IOCTL,
     CREATE,
     FORGET_MANY,
     43,
@@ -231,6 +237,12 @@ impl Kernel {
         }
         if kind == WRITE {
             body = data(&body, random);
+        }
+        // The kernel counts the bytes that come along, and the crate that reads them insists.
+        if kind == IOCTL {
+            let more = body.len().saturating_sub(IOCTL_BYTES);
+            body.resize(IOCTL_BYTES + more, 0);
+            body[24..28].copy_from_slice(&(more as u32).to_le_bytes());
         }
         self.ask(kind, node, &body, seed);
     }

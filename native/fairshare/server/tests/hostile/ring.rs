@@ -13,7 +13,10 @@ use wire::segment::{
     ARMED_AT, BYTES, DATA_AT, DONE, POSTED, POSTED_AT, REPLY_AT, REQUEST_AT, SLOTS, SLOTS_AT, SLOT_BYTES,
     SLOT_STRIDE,
 };
-use wire::{FrameHeader, Hello, Op, Reply, Request, CHALLENGE_BYTES, FRAME_BYTES, REPLY_BYTES, WANT_SEGMENT};
+use wire::{
+    FrameHeader, Hello, Op, Reply, Request, CHALLENGE_BYTES, FRAME_BYTES, NOTICE, REPLY_BYTES, WANT_SEGMENT,
+    WELCOME_BYTES,
+};
 
 use crate::random::{rounds, Random};
 use crate::{
@@ -28,8 +31,7 @@ const KEPT: usize = 8;
 struct Client {
     socket: UnixStream,
     memory: *mut u8,
-    doorbell: OwnedFd,
-    open: Vec<(u64, OwnedFd)>,
+    open: Vec<u64>,
 }
 
 // SAFETY: the memory is touched by raw copies and atomics alone.
@@ -43,7 +45,7 @@ impl Client {
         socket.read_exact(&mut challenge).unwrap();
         let hello = Hello {
             wants: WANT_SEGMENT,
-            session: 0,
+            voucher: 0,
             ticket: None,
             nonce: [0; 16],
         };
@@ -53,10 +55,10 @@ impl Client {
             .write_all(&[&header.to_bytes()[..], &body].concat())
             .unwrap();
         let (_, mut descriptors) = receive(socket.as_raw_fd(), 0).expect("a welcome");
-        assert_eq!(descriptors.len(), 2, "memory and doorbell");
-        let mut rest = [0; REPLY_BYTES + 32];
+        assert_eq!(descriptors.len(), 1, "memory");
+        let mut rest = [0; REPLY_BYTES + WELCOME_BYTES];
         socket.read_exact(&mut rest).unwrap();
-        let (doorbell, memory) = (descriptors.pop().unwrap(), descriptors.pop().unwrap());
+        let memory = descriptors.pop().unwrap();
         // SAFETY: a mapping of its whole length.
         let base = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -73,7 +75,6 @@ impl Client {
         Self {
             socket,
             memory: base.cast(),
-            doorbell,
             open: Vec::new(),
         }
     }
@@ -99,23 +100,30 @@ impl Client {
     fn post(&self, bits: u32, ring: bool) {
         self.word(POSTED_AT).fetch_or(bits, Ordering::SeqCst);
         if ring || self.word(ARMED_AT).swap(0, Ordering::SeqCst) != 0 {
-            let one = 1_u64.to_ne_bytes();
-            // SAFETY: eight bytes, as an eventfd wants them.
-            unsafe { libc::write(self.doorbell.as_raw_fd(), one.as_ptr().cast(), 8) };
+            let ring = FrameHeader::new(0, NOTICE).to_bytes();
+            // SAFETY: bytes of our own. A socket that is full wakes the server, too.
+            unsafe {
+                libc::send(
+                    self.socket.as_raw_fd(),
+                    ring.as_ptr().cast(),
+                    ring.len(),
+                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                )
+            };
         }
     }
 
-    /// Take the descriptors of files that were opened; the newest are kept.
-    fn take_open(&mut self, seed: u64) {
-        while let Some((header, descriptors)) = receive(self.socket.as_raw_fd(), libc::MSG_DONTWAIT) {
-            let header = FrameHeader::parse(&header).unwrap_or_else(|_| panic!("no frame, seed {seed}"));
-            assert_eq!(header.length, 0, "seed {seed}");
-            for descriptor in descriptors {
-                self.open.push((header.tag, descriptor));
+    /// Note handles that answers name, of files that were opened; the newest are kept.
+    fn take_open(&mut self) {
+        for slot in 0..SLOTS {
+            let at = SLOTS_AT + slot * SLOT_STRIDE + REPLY_AT;
+            let reply = Reply::parse(self.copy(at, REPLY_BYTES)[..].try_into().unwrap());
+            if reply.result == 0 && reply.value > 1 << 40 {
+                self.open.push(reply.value);
             }
-            let more = self.open.len().saturating_sub(KEPT);
-            self.open.drain(..more);
         }
+        let more = self.open.len().saturating_sub(KEPT);
+        self.open.drain(..more);
     }
 
     /// One slot's request and what belongs to it, nearly right.
@@ -136,7 +144,7 @@ impl Client {
         request.size = [1, 4096, SLOT_BYTES as u64, random.number()][random.below(4)];
         request.mode = [0o644, 0o777, libc::S_IFIFO | 0o600, random.next() as u32][random.below(4)];
         (request.mask, request.uid, request.gid) = (random.next() as u32 & 31, u32::MAX, u32::MAX);
-        if let Some((handle, _)) = self.open.get(random.below(2 * KEPT)) {
+        if let Some(handle) = self.open.get(random.below(2 * KEPT)) {
             request.handle = *handle;
             if random.below(2) == 0 {
                 request.path_len = 0;
@@ -258,7 +266,6 @@ fn a_ring_that_is_written_over_while_it_is_read() {
             seed += 1;
             let mut random = Random(u64::wrapping_mul(seed, 0x9e37_79b9_7f4a_7c15));
             let over = AtomicBool::new(false);
-            // The one who posts needs the client alone now and then, to take descriptors.
             for _ in 0..BETWEEN_LOOKS / (SLOTS as u64 * 16) {
                 over.store(false, Ordering::SeqCst);
                 std::thread::scope(|scope| {
@@ -280,8 +287,8 @@ fn a_ring_that_is_written_over_while_it_is_read() {
                     }
                     over.store(true, Ordering::SeqCst);
                 });
-                client.take_open(seed);
             }
+            client.take_open();
             client.is_served(seed);
             nothing_panicked(seed);
         }
