@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tiercel.compare.answer import Answer
+from tiercel.pages.words import count
 from tiercel.units import format_share
 
 
@@ -26,7 +27,7 @@ def no_power(answer: Answer, least: float) -> str:
     if missing:
         reason, _ = Counter(each.reason for each in missing).most_common(1)[0]
         said.append(
-            f"{len(missing)} numbers of the baseline have no partner (most often: {reason}): measure them, "
-            "or narrow the baseline"
+            f"{count(len(missing), 'number')} of the baseline without a partner (most often: {reason}): "
+            "measure again, or narrow the baseline"
         )
     return f"no power: {'; '.join(said)}" if said else ""
