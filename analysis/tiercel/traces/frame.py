@@ -11,9 +11,10 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,7 @@ Ranks = int | Sequence[int] | None
 _PAPER_NAMES = {"file_name": "file", "tstart": "time", "func": "function"}
 _PAPER_KINDS = {"metadata": "meta", "sync": "meta"}
 _BATCH = 1 << 18
+Result = TypeVar("Result")
 #: Whole numbers stay whole where some are missing.
 _INTEGERS = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
 
@@ -68,8 +70,8 @@ class IOFrame:
     """The conditions that chose these events of the trace, in words."""
     _conditions: tuple[str, ...] = ()
     _counters: Path | None = None  # the folder with tables of counters, where they are of these events
-    # Tables of counters that were asked for: a dozen rules ask, and reading one takes milliseconds.
-    _tables: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False)
+    # Tables that were asked for (`once`): a dozen rules ask, and reading one takes milliseconds.
+    _tables: dict[Any, Any] = field(default_factory=dict, compare=False)
     _kept: Any = None  # a temporary folder that must live as long as a frame uses it
 
     # -- making one ------------------------------------------------------------------------------------------
@@ -138,12 +140,15 @@ class IOFrame:
         path = None if self._counters is None else store.counters_path(self._counters, module)
         if path is None or not path.is_file():
             return None
-        if path not in self._tables:
-            table = pq.read_table(path)
-            # A name that the log lost is None; as a pandas string it would be a number (NaN).
-            names = pd.Series(table.column("file").to_pylist(), dtype=object)
-            self._tables[path] = table.to_pandas().assign(file=names)
-        return self._tables[path].copy(deep=False)
+        return self.once(path, partial(_read_counters, path)).copy(deep=False)
+
+    def once(self, name: Any, make: Callable[[], Result]) -> Result:
+        """Return what `make` returns; for the same `name` and events it is called once."""
+        key = name, self.paths, self._conditions
+        if key not in self._tables:
+            self._tables[key] = make()
+        made: Result = self._tables[key]
+        return made
 
     def counted_modules(self) -> frozenset[str]:
         """Return the names of the modules of which there are counters."""
@@ -212,6 +217,11 @@ class IOFrame:
         with engine.connection(self.memory) as db:
             table: pd.DataFrame = db.sql(f"{self.events_clause()} {sql}").to_arrow_table().to_pandas()
         return table
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run SQL on ``events`` and return the answer's rows."""
+        with engine.connection(self.memory) as db:
+            return db.sql(f"{self.events_clause()} {sql}").fetchall()
 
     def batches(self, sql: str, rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
         """Run SQL on ``events`` and yield the answer in Arrow batches."""
@@ -310,6 +320,14 @@ class IOFrame:
     def to_parquet(self, path: Path | str) -> Path:
         """Write this frame's events to one Parquet file, which `from_parquet` opens."""
         return _to_parquet(self, Path(path))
+
+
+def _read_counters(path: Path) -> pd.DataFrame:
+    table = pq.read_table(path)
+    # A name that the log lost is None; as a pandas string it would be a number (NaN).
+    names = pd.Series(table.column("file").to_pylist(), dtype=object)
+    read: pd.DataFrame = table.to_pandas().assign(file=names)
+    return read
 
 
 def open_trace(

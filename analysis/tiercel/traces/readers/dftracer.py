@@ -257,7 +257,7 @@ class _Reading:
             block = self._scanner.scan(text)
             self._words.grow()
             for name, hashes in self.hashes.items():
-                hashes.learn(note for note in block.metadata if note.name == name)
+                hashes.learn([note for note in block.metadata if note.name == name])
             lost_lines += block.lost_lines
             lost_bytes += block.lost_bytes
             unfinished = block.unfinished
