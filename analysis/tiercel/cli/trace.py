@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,10 +51,24 @@ Stripe = Annotated[str, typer.Option("--stripe", help="Stripe size of the storag
 Cache = Annotated[Path | None, typer.Option("--cache", help="Folder that caches traces already read.")]
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let numpy start no threads for linear algebra: on each core they spin for a while before they rest."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if not given:
+            del os.environ[name]
+
+
 def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
     """Return the trace that a command names, with its options."""
-    from tiercel.traces.engine import LEAST_MEMORY
-    from tiercel.traces.frame import open_trace
+    with _one_thread():
+        from tiercel.traces.engine import LEAST_MEMORY
+        from tiercel.traces.frame import open_trace
 
     limit = size_of("--memory", memory)
     if limit is not None and limit < LEAST_MEMORY:
@@ -94,9 +111,10 @@ def summary(
     from tiercel.traces.kept import answered
 
     def ask() -> dict[str, Any]:
+        frame = chosen(opened(path, format, memory, cache), rank, where)
         from tiercel.traces.analysis.summary import summarise
 
-        return summarise(chosen(opened(path, format, memory, cache), rank, where))
+        return summarise(frame)
 
     answer = answered(f"summary {format} {rank} {where}", path, cache, ask)
     if as_json:

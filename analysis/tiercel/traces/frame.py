@@ -27,6 +27,7 @@ from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
+from tiercel.traces.analysis.common import group_calls, keep_groups
 from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.kept import cache_folder, digest
 from tiercel.traces.plausible import doubts
@@ -46,6 +47,8 @@ Ranks = int | Sequence[int] | None
 _PAPER_NAMES = {"file_name": "file", "tstart": "time", "func": "function"}
 _PAPER_KINDS = {"metadata": "meta", "sync": "meta"}
 _BATCH = 1 << 18
+#: Groups of calls that are kept beside the events: more of them take as long to read as to make.
+_FEW = 10_000
 Result = TypeVar("Result")
 #: Whole numbers stay whole where some are missing.
 _INTEGERS = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
@@ -373,7 +376,7 @@ def _frame(
 ) -> IOFrame:
     report = entry.report()
     start, end = _span(report)
-    return IOFrame(
+    frame = IOFrame(
         paths=entry.paths(),
         warnings=(*report["warnings"], *notes),
         metadata={**report["metadata"], "path": str(path)},
@@ -384,6 +387,9 @@ def _frame(
         _counters=entry.folder,
         _kept=kept,
     )
+    if (groups := report.get("groups")) is not None:
+        keep_groups(frame, groups)
+    return frame
 
 
 def _span(report: Mapping[str, Any]) -> tuple[float, float]:
@@ -441,7 +447,9 @@ def _report(
     warnings = [*warnings, *_skipped(sources.skipped)]
     store.write_report(folder, extents, warnings, metadata)
     frame = _frame(store.Entry(folder), sources.kept[0], (), None, None, None)
-    store.write_report(folder, extents, [*warnings, *doubts(frame)], metadata)
+    warnings = [*warnings, *doubts(frame)]
+    groups = group_calls(frame) if len(frame) else []
+    store.write_report(folder, extents, warnings, metadata, groups if len(groups) <= _FEW else None)
 
 
 def _skipped(files: Sequence[Path]) -> list[str]:

@@ -412,9 +412,10 @@ def writable(folder: Path) -> bool:
 
 
 def write_report(
-    folder: Path, extents: Sequence[Extent], warnings: Sequence[str], metadata: Mapping[str, Any]
-) -> None:
-    """Write what the frame keeps beside the events."""
+    folder: Path, extents: Sequence[Extent], warnings: Sequence[str], metadata: Mapping[str, Any],
+    groups: Sequence[tuple[Any, ...]] | None = None,
+) -> None:  # fmt: skip
+    """Write what the frame keeps beside the events. `groups`: sums over them (`analysis.common.Group`)."""
     filled = [extent for extent in extents if extent.rows]
     whole = {
         "rows": sum(extent.rows for extent in filled),
@@ -422,5 +423,6 @@ def write_report(
         "end": max((extent.end for extent in filled), default=0.0),
         "warnings": list(warnings),
         "metadata": dict(metadata),
+        "groups": groups,
     }
     (folder / "report.json").write_text(json.dumps(whole))

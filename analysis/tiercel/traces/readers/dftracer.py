@@ -359,16 +359,15 @@ class _Reading:
         used, inverse = _unique(codes)
         start = 1 if used[0] < 0 else 0  # -1: no word
         places = (inverse - start).astype(np.int32)
-        found, torn = [], {}
-        for place, code in enumerate(used[start:].tolist()):
-            word = words[code]
-            known = hashes.word(word)
-            if hashes.torn(word):
+        hashed = [words[code] for code in used[start:].tolist()]
+        known = hashes.words
+        found = [known.get(word, word) for word in hashed]
+        self.placeholders[table].update(w for w in hashed if w not in known and not w.startswith("/"))
+        torn = {}
+        for place, word in enumerate(hashed if hashes.torn else ()):
+            if word in hashes.torn:
                 rows = np.flatnonzero(places == place)
                 torn[place] = rows, hashes.by_row(word, rows, processes[rows])
-            elif known is None and not word.startswith("/"):
-                self.placeholders[table].add(word)
-            found.append(word if known is None else known)
         if torn:
             places, found = replace_torn(places, torn, found)
         return _dictionary(places, found)

@@ -9,6 +9,8 @@ what the file says in which it stands.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from tiercel.traces.readers.scan import Ints, Note
 
 _Key = tuple[int, str]
 """Process and hash."""
+_KEY_AND_VALUE = itemgetter(1, 2)  # of a Note
 
 
 class Hashes:
@@ -31,8 +34,9 @@ class Hashes:
         """What each stands for first."""
         self.unsure = 0
         """Events with a hash of several names, of a process that has not said which."""
-        self._torn: set[str] = set()
-        self._before: dict[_Key, str] = {}
+        self.torn: set[str] = set()
+        """Those that stand for several names."""
+        self._before: dict[int, dict[str, str]] = {}
         """What each process said last before this block."""
         self._notes: Sequence[Note] = ()
         """What they say in this block."""
@@ -45,21 +49,12 @@ class Hashes:
 
     def learn(self, notes: Sequence[Note]) -> None:
         """Take the metadata lines of the next block."""
-        self._before.update(((note.process, note.key), note.value) for note in self._notes)
+        for process, said in groupby(self._notes, key=itemgetter(3)):
+            self._before.setdefault(process, {}).update(map(_KEY_AND_VALUE, said))
         self._notes, self._changes = notes, None
+        self._of_file.update(map(_KEY_AND_VALUE, notes))
         words = self.words
-        for _, key, value, _, _ in notes:
-            if words.setdefault(key, value) != value:
-                self._torn.add(key)
-            self._of_file[key] = value
-
-    def word(self, hashed: str) -> str | None:
-        """Return what a hash stands for; None where no line has said it, or where it depends on the row."""
-        return None if hashed in self._torn else self.words.get(hashed)
-
-    def torn(self, hashed: str) -> bool:
-        """Say whether a hash stands for several names."""
-        return hashed in self._torn
+        self.torn.update(key for _, key, value, _, _ in notes if words.setdefault(key, value) != value)
 
     def by_row(self, hashed: str, rows: Ints, processes: Ints) -> list[str]:
         """Return what a torn hash stands for in some rows of the block."""
@@ -72,7 +67,7 @@ class Hashes:
         if changes := self._changed().get(key):
             said = [word for at, word in changes if at <= row]
             # Before the first line of its own there is none but what it says next.
-            return said[-1] if said else self._before.get(key) or changes[0][1]
+            return said[-1] if said else self._before.get(key[0], {}).get(key[1]) or changes[0][1]
         known = self._said_by_line_of(key)
         if known is None:
             self.unsure += 1
@@ -94,7 +89,7 @@ class Hashes:
         while process is not None and process not in seen:
             if changes := self._changed().get((process, key[1])):
                 return changes[-1][1]
-            if (known := self._before.get((process, key[1]))) is not None:
+            if (known := self._before.get(process, {}).get(key[1])) is not None:
                 return known
             seen.add(process)
             process = self._parents.get(process)

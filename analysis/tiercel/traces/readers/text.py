@@ -47,16 +47,17 @@ class Lines:
                     continue
                 self._left_out(position - len(piece) + start, skipped)
                 skipped = 0
-            held.append(piece[start:])
             size += len(piece) - start
-            if size >= self._block:
-                block = b"".join(held)
-                cut = block.rfind(b"\n") + 1
-                if cut:
-                    yield block[:cut]
-                held, size = [block[cut:]], len(block) - cut
-                if size > LONGEST_LINE:
-                    held, size, skipped = [], 0, size
+            cut = piece.rfind(b"\n", start) + 1 if size >= self._block else 0
+            if size >= self._block and not cut:  # a long line, which whole ones may precede
+                piece, start, held = b"".join([*held, piece[start:]]), 0, []
+                cut = piece.rfind(b"\n") + 1
+            if cut:
+                yield b"".join([*held, memoryview(piece)[start:cut]])
+                held, size = [], len(piece) - cut
+            held.append(piece[max(cut, start) :])
+            if size > LONGEST_LINE:
+                held, size, skipped = [], 0, size
         if skipped:
             self._left_out(position, skipped)
         block = b"".join(held)
