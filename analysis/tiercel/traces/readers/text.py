@@ -48,14 +48,15 @@ class Lines:
                 self._left_out(position - len(piece) + start, skipped)
                 skipped = 0
             size += len(piece) - start
-            cut = piece.rfind(b"\n", start) + 1 if size >= self._block else 0
-            if size >= self._block and not cut:  # a long line, which whole ones may precede
-                piece, start, held = b"".join([*held, piece[start:]]), 0, []
-                cut = piece.rfind(b"\n") + 1
-            if cut:
-                yield b"".join([*held, memoryview(piece)[start:cut]])
-                held, size = [], len(piece) - cut
-            held.append(piece[max(cut, start) :])
+            held.append(piece[start:] if start else piece)
+            if size < self._block:
+                continue
+            if b"\n" not in held[-1]:  # a long line, which whole ones may precede
+                held = [b"".join(held)]
+            *before, last = held
+            if cut := last.rfind(b"\n") + 1:
+                yield b"".join([*before, memoryview(last)[:cut]])
+                held, size = [last[cut:]], len(last) - cut
             if size > LONGEST_LINE:
                 held, size, skipped = [], 0, size
         if skipped:
