@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tiercel.traces.calls import api_of
-from tiercel.traces.kept import forget_answers
+from tiercel.traces.kept import forget_answers, seal
 from tiercel.traces.pseudo import is_pseudo
 from tiercel.traces.schema import EVENTS, NAMES
 
@@ -347,10 +347,12 @@ def find(folder: Path, name: str) -> Entry | None:
     """Return the entry called `name` if it is there and whole."""
     entry = Entry(folder / name)
     try:
-        entry.report()
-    except (OSError, ValueError):
+        rows = sum(pq.read_metadata(path).num_rows for path in entry.paths())
+        report = entry.report()
+        whole = report["rows"] == rows and report.pop("seal") == seal(json.dumps(report))
+    except (OSError, ValueError, KeyError, TypeError):  # damaged: a Parquet file ends with what it holds
         return None
-    if not entry.paths():
+    if not (whole and entry.paths()):
         return None
     with contextlib.suppress(OSError):  # another's, or read-only: then others forget it
         os.utime(entry.folder)
@@ -425,4 +427,4 @@ def write_report(
         "metadata": dict(metadata),
         "groups": groups,
     }
-    (folder / "report.json").write_text(json.dumps(whole))
+    (folder / "report.json").write_text(json.dumps({**whole, "seal": seal(json.dumps(whole))}))

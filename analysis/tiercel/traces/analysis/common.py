@@ -97,7 +97,14 @@ FROM events GROUP BY ALL ORDER BY ALL
 
 def group_calls(frame: IOFrame) -> list[Group]:
     """Return sums over the events by who made them: most totals follow, and events are read once."""
-    return frame.once("groups", lambda: [Group(*row) for row in frame.rows(_GROUPS)])
+    return frame.once("groups", lambda: _asked(frame))
+
+
+def _asked(frame: IOFrame) -> list[Group]:
+    groups = [Group(*row) for row in frame.rows(_GROUPS)]
+    if (moved := sum(g.size for g in groups)) >= 1 << 63:
+        raise UserError(f"the sizes of its calls cannot be: {moved:,} bytes in all")
+    return groups
 
 
 def keep_groups(frame: IOFrame, rows: Iterable[Sequence[Any]]) -> None:
