@@ -484,11 +484,36 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
                     chosen=tuple(metadata.pop("chosen", ())),
                     metadata={"format": "parquet", **metadata, "path": str(path)},
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
+    frame, warnings = _sound(frame, path, warnings)
     ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
     start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
     start, end = _span({"start": start, "end": end, "metadata": metadata})
     frame = replace(frame, _start=start, _end=end)
     return replace(frame, warnings=tuple(dict.fromkeys([*warnings, *doubts(frame)])))
+
+
+def _sound(frame: IOFrame, path: Path, warnings: list[str]) -> tuple[IOFrame, list[str]]:
+    """Return a frame whose events can be, and what was lost; UserError for a file of something else."""
+    changed, none = frame.rows(
+        f"SELECT count(*) FILTER ({store.CHANGED}), count(*) FILTER ({store.NO_EVENT}) FROM events"
+    )[0]
+    if none:
+        raise UserError(
+            f"{path}: not a trace in tiercel's schema: {none:,} events have no rank, or no known "
+            "kind or layer"
+        )
+    if not changed:
+        return frame, warnings
+    folder = Path(tempfile.mkdtemp(prefix="tiercel-sound-"))
+    keeper = _Folder(folder)
+    writer = store.ParquetWriter(folder / "events.parquet")
+    try:
+        for batch in frame.batches("SELECT * FROM events"):
+            writer.write({name: batch.column(name) for name in NAMES})
+    except store.NoLayer as error:
+        raise UserError(f"{path}: {error}") from None
+    writer.close()
+    return replace(frame, paths=(folder / "events.parquet",), _kept=keeper), [*warnings, *writer.unbelieved()]
 
 
 def _to_parquet(frame: IOFrame, path: Path) -> Path:

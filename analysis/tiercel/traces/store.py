@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from tiercel.traces.calls import api_of
 from tiercel.traces.kept import forget_answers, seal
 from tiercel.traces.pseudo import is_pseudo
-from tiercel.traces.schema import EVENTS, NAMES
+from tiercel.traces.schema import EVENTS, KINDS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 _ROW_GROUP = 1 << 19
@@ -39,6 +39,17 @@ _BELIEVED = (
     ("time", -_LONGEST * 10, _LONGEST * 10), ("duration", 0.0, _LONGEST), ("size", 0, _LARGEST),
     ("offset", 0, 1 << 62),
 )  # fmt: skip
+_KNOWN_LAYERS = ("posix", "stdio", "mpiio", "hdf5")
+#: Events of a file that others wrote which `ParquetWriter` changes (SQL), and those that are none.
+CHANGED = " OR ".join([
+    '"time" IS NULL', f"kind IN {tuple(sorted(_IO))} AND api IS NULL",
+    *(f'"{name}" IS NOT NULL AND NOT "{name}" BETWEEN {least!r} AND {most!r}'
+      for name, least, most in _BELIEVED),
+])  # fmt: skip
+NO_EVENT = (
+    f"kind IS NULL OR kind NOT IN {KINDS} OR rank IS NULL OR rank < 0 "
+    f"OR (kind IN {tuple(sorted(_IO))} AND api NOT IN {_KNOWN_LAYERS})"
+)
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {
     field.name: pa.dictionary(pa.int32(), pa.string())
