@@ -34,7 +34,7 @@ from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 from tiercel.traces.readers.hashes import Hashes, replace_torn
 from tiercel.traces.readers.native import new_scanner
 from tiercel.traces.readers.scan import MISSING, Block, Ints, Scanner
-from tiercel.traces.readers.text import Lines, first_bytes
+from tiercel.traces.readers.text import CUT_LINE, Lines, first_bytes
 from tiercel.traces.schema import KINDS, Kind
 
 _APIS = {
@@ -277,7 +277,7 @@ class _Reading:
                     "that can be"
                 )
             if unfinished:
-                self._warnings.append(f"{source.name}: the last line has no end: 1 event lost")
+                self._warnings.append(f"{source.name}: {CUT_LINE}: 1 event lost")
         return understood
 
     def _columns(self, block: Block, head: _Process) -> dict[str, Any]:

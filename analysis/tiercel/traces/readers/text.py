@@ -18,6 +18,9 @@ _CHUNK = 1 << 20
 LONGEST_LINE = 16 << 20
 #: Text that is inflated at once: zeros shrink to a thousandth.
 _PIECE = 4 * _CHUNK
+#: What is said of a file that ends in the middle, as one does that is still being written.
+CUT_GZIP, CUT_LINE = "the gzip stream ends in the middle", "the last line has no end"
+UNFINISHED = (CUT_GZIP, CUT_LINE, "no events in it")
 _GZIP = b"\x1f\x8b"
 
 
@@ -136,9 +139,7 @@ class Lines:
                 else:
                     data = file.read(_CHUNK)
         if not inflater.eof:
-            self.warnings.append(
-                f"{self.path.name}: the gzip stream ends in the middle: what came after byte {read} is lost"
-            )
+            self.warnings.append(f"{self.path.name}: {CUT_GZIP}: what came after byte {read} is lost")
 
 
 def _salvaged(inflater: zlib._Decompress, data: bytes) -> Iterator[bytes]:
