@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -97,6 +98,7 @@ def main() -> None:
     """Run the command line. Exit codes: 0 done, 1 failed, 2 the user's mistake or the machine's trouble, 3 an
     error of tiercel's own, 130 interrupted, 141 nobody reads what it prints."""
     unwind_when_interrupted()
+    gc.set_threshold(100_000)  # importing and reading make many objects and no cycles
     if sys.stderr is None:  # closed (2>&-): what is said goes nowhere, and the exit code is as ever
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stdout is None:

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
 
+    from tiercel.traces.findings import Finding
     from tiercel.traces.frame import IOFrame
 
 app = typer.Typer(help="Analyse I/O traces (DFTracer, Darshan, Recorder, strace).", no_args_is_help=True)
@@ -48,10 +53,24 @@ Stripe = Annotated[str, typer.Option("--stripe", help="Stripe size of the storag
 Cache = Annotated[Path | None, typer.Option("--cache", help="Folder that caches traces already read.")]
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let numpy start no threads for linear algebra: on each core they spin for a while before they rest."""
+    name = "OPENBLAS_NUM_THREADS"
+    given = name in os.environ
+    os.environ.setdefault(name, "1")
+    try:
+        yield
+    finally:
+        if not given:
+            del os.environ[name]
+
+
 def opened(path: Path, format: str | None, memory: str | None, cache: Path | None) -> IOFrame:
     """Return the trace that a command names, with its options."""
-    from tiercel.traces.engine import LEAST_MEMORY
-    from tiercel.traces.frame import open_trace
+    with _one_thread():
+        from tiercel.traces.engine import LEAST_MEMORY
+        from tiercel.traces.frame import open_trace
 
     limit = size_of("--memory", memory)
     if limit is not None and limit < LEAST_MEMORY:
@@ -94,9 +113,10 @@ def summary(
     from tiercel.traces.kept import answered
 
     def ask() -> dict[str, Any]:
+        frame = chosen(opened(path, format, memory, cache), rank, where)
         from tiercel.traces.analysis.summary import summarise
 
-        return summarise(chosen(opened(path, format, memory, cache), rank, where))
+        return summarise(frame)
 
     answer = answered(f"summary {format} {rank} {where}", path, cache, ask)
     if as_json:
@@ -225,15 +245,11 @@ def explain(
         print_json({name: value for name, value in answer.items() if name != "said"})
         return
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
     console = Console()
     for finding in answer["findings"]:
-        share = "" if not finding["share"] else f" ({percent(finding['share'])})"
-        console.print(f"[bold]{finding['severity']}[/bold] {finding['rule']}{share}", highlight=False)
-        for words in (finding["sentence"], finding["advice"]):
-            console.print(Padding(Text(words), (0, 0, 0, 2)))
+        _print_finding(console, *(finding[n] for n in ("severity", "rule", "share", "sentence", "advice")))
     if not answer["findings"]:
         console.print(
             "No rule finds anything worth a word."
@@ -247,6 +263,70 @@ def explain(
     warn(answer["warnings"])
 
 
+def _print_finding(
+    console: Console, severity: str, rule: str, share: float | None, sentence: str, advice: str
+) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    of = "" if not share else f" ({percent(share)})"
+    console.print(f"[bold]{severity}[/bold] {rule}{of}", highlight=False)
+    for words in (sentence, advice):
+        console.print(Padding(Text(words), (0, 0, 0, 2)))
+
+
+@app.command()
+def follow(
+    path: Trace, as_json: Json = False,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, help="Seconds between two looks, at least.")
+    ] = 5.0,
+    idle: Annotated[
+        float | None, typer.Option("--idle", min=0, help="End after this many seconds without a change.")
+    ] = None,
+    bandwidth: ReadBandwidth = None, stripe: Stripe = "1MiB", format: Format = None, memory: Memory = None,
+) -> None:  # fmt: skip
+    """Print findings on a trace while the job writes it (DFTracer, strace). Ctrl-C ends it.
+
+    Example: tiercel trace follow traces/ --idle 60
+    """
+    with _one_thread():
+        from tiercel.traces.findings import Storage
+        from tiercel.traces.follow import follow as looks
+
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    from rich.console import Console
+
+    os.nice(19)  # the job comes first
+    console = Console()
+    storage = Storage(size_of("--read-bandwidth", bandwidth), size_of("--stripe", stripe) or Storage.stripe)
+    limit = size_of("--memory", memory)
+    for look in looks(path, storage, format=format, memory=limit, interval=interval, idle=idle):
+        if as_json:
+            rows = [_row(finding) for finding in look.findings]
+            print_json({"events": look.events, "job_time_s": look.job_time, "findings": rows,
+                        "warnings": look.warnings})  # fmt: skip
+            sys.stdout.flush()
+            continue
+        console.print(
+            f"{path.name}: {_counted(look.events, 'events')} in {format_latency(look.job_time)}, "
+            f"{_counted(len(look.findings), 'findings')}",
+            markup=False,
+        )
+        for rule in look.gone:
+            console.print(f"no longer: {rule}", markup=False)
+        for f in look.news:
+            _print_finding(console, f.severity, f.rule, f.share, f.sentence, f.advice)
+        warn(list(look.warnings))
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    f = finding
+    return {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
+            "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}  # fmt: skip
+
+
 def _explained(frame: IOFrame, storage: tuple[int | None, int | None], api: str | None) -> dict[str, Any]:
     """Return the findings on a trace, and under ``said`` what stands beside them in the terminal."""
     from tiercel.traces.analysis.counters import only_counters, told_from
@@ -254,11 +334,7 @@ def _explained(frame: IOFrame, storage: tuple[int | None, int | None], api: str 
     from tiercel.traces.findings import explain as ask
 
     findings = ask(frame, Storage(storage[0], storage[1] or Storage.stripe), api=api)
-    rows = [
-        {"severity": f.severity, "rule": f.rule, "seconds": f.seconds, "share": f.share,
-         "sentence": f.sentence, "advice": f.advice, "evidence": _records(f.evidence)}
-        for f in findings
-    ]  # fmt: skip
+    rows = [_row(finding) for finding in findings]
     judged = bool(len(frame)) or only_counters(frame)
     by_rank = any(f.sentence.lower().startswith("rank ") for f in findings)
     return {

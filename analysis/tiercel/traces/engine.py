@@ -130,8 +130,10 @@ def check_expression(expression: str) -> None:
     with connection(64 << 20) as db:
         try:
             # Where it will stand: what sums up rows is no condition on one.
-            parsed = db.execute(f"SELECT 1 FROM (SELECT {columns}) WHERE ({expression}\n) AND FALSE")
-            parsed.fetchall()
+            query = f"SELECT 1 FROM (SELECT {columns}) WHERE ({expression}\n) AND FALSE"
+            if len(db.extract_statements(query)) != 1:  # the others would be run, and may write files
+                raise UserError(f"filter {expression!r}: is more than one condition")
+            db.execute(query).fetchall()
         except duckdb.Error as error:
             raise UserError(f"filter {expression!r}: {reason(error)} (columns: {', '.join(NAMES)})") from None
 

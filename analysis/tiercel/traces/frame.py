@@ -11,9 +11,10 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
 from tiercel.traces.analysis import overlap as overlapping
 from tiercel.traces.analysis import timeline as timelines
+from tiercel.traces.analysis.common import group_calls, keep_groups
 from tiercel.traces.analysis.counters import refuse_counters
 from tiercel.traces.kept import cache_folder, digest
 from tiercel.traces.plausible import doubts
@@ -45,6 +47,9 @@ Ranks = int | Sequence[int] | None
 _PAPER_NAMES = {"file_name": "file", "tstart": "time", "func": "function"}
 _PAPER_KINDS = {"metadata": "meta", "sync": "meta"}
 _BATCH = 1 << 18
+#: Groups of calls that are kept beside the events: more of them take as long to read as to make.
+_FEW = 10_000
+Result = TypeVar("Result")
 #: Whole numbers stay whole where some are missing.
 _INTEGERS = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
 
@@ -68,8 +73,8 @@ class IOFrame:
     """The conditions that chose these events of the trace, in words."""
     _conditions: tuple[str, ...] = ()
     _counters: Path | None = None  # the folder with tables of counters, where they are of these events
-    # Tables of counters that were asked for: a dozen rules ask, and reading one takes milliseconds.
-    _tables: dict[Path, pd.DataFrame] = field(default_factory=dict, compare=False)
+    # Tables that were asked for (`once`): a dozen rules ask, and reading one takes milliseconds.
+    _tables: dict[Any, Any] = field(default_factory=dict, compare=False)
     _kept: Any = None  # a temporary folder that must live as long as a frame uses it
 
     # -- making one ------------------------------------------------------------------------------------------
@@ -138,12 +143,15 @@ class IOFrame:
         path = None if self._counters is None else store.counters_path(self._counters, module)
         if path is None or not path.is_file():
             return None
-        if path not in self._tables:
-            table = pq.read_table(path)
-            # A name that the log lost is None; as a pandas string it would be a number (NaN).
-            names = pd.Series(table.column("file").to_pylist(), dtype=object)
-            self._tables[path] = table.to_pandas().assign(file=names)
-        return self._tables[path].copy(deep=False)
+        return self.once(path, partial(_read_counters, path)).copy(deep=False)
+
+    def once(self, name: Any, make: Callable[[], Result]) -> Result:
+        """Return what `make` returns; for the same `name` and events it is called once."""
+        key = name, self.paths, self._conditions
+        if key not in self._tables:
+            self._tables[key] = make()
+        made: Result = self._tables[key]
+        return made
 
     def counted_modules(self) -> frozenset[str]:
         """Return the names of the modules of which there are counters."""
@@ -212,6 +220,11 @@ class IOFrame:
         with engine.connection(self.memory) as db:
             table: pd.DataFrame = db.sql(f"{self.events_clause()} {sql}").to_arrow_table().to_pandas()
         return table
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run SQL on ``events`` and return the answer's rows."""
+        with engine.connection(self.memory) as db:
+            return db.sql(f"{self.events_clause()} {sql}").fetchall()
 
     def batches(self, sql: str, rows: int = _BATCH) -> Iterator[pa.RecordBatch]:
         """Run SQL on ``events`` and yield the answer in Arrow batches."""
@@ -312,6 +325,14 @@ class IOFrame:
         return _to_parquet(self, Path(path))
 
 
+def _read_counters(path: Path) -> pd.DataFrame:
+    table = pq.read_table(path)
+    # A name that the log lost is None; as a pandas string it would be a number (NaN).
+    names = pd.Series(table.column("file").to_pylist(), dtype=object)
+    read: pd.DataFrame = table.to_pandas().assign(file=names)
+    return read
+
+
 def open_trace(
     path: Path | str,
     *,
@@ -355,7 +376,7 @@ def _frame(
 ) -> IOFrame:
     report = entry.report()
     start, end = _span(report)
-    return IOFrame(
+    frame = IOFrame(
         paths=entry.paths(),
         warnings=(*report["warnings"], *notes),
         metadata={**report["metadata"], "path": str(path)},
@@ -366,6 +387,9 @@ def _frame(
         _counters=entry.folder,
         _kept=kept,
     )
+    if (groups := report.get("groups")) is not None:
+        keep_groups(frame, groups)
+    return frame
 
 
 def _span(report: Mapping[str, Any]) -> tuple[float, float]:
@@ -423,7 +447,9 @@ def _report(
     warnings = [*warnings, *_skipped(sources.skipped)]
     store.write_report(folder, extents, warnings, metadata)
     frame = _frame(store.Entry(folder), sources.kept[0], (), None, None, None)
-    store.write_report(folder, extents, [*warnings, *doubts(frame)], metadata)
+    warnings = [*warnings, *doubts(frame)]
+    groups = group_calls(frame) if len(frame) else []
+    store.write_report(folder, extents, warnings, metadata, groups if len(groups) <= _FEW else None)
 
 
 def _skipped(files: Sequence[Path]) -> list[str]:
@@ -458,11 +484,36 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
                     chosen=tuple(metadata.pop("chosen", ())),
                     metadata={"format": "parquet", **metadata, "path": str(path)},
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
+    frame, warnings = _sound(frame, path, warnings)
     ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
     start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
     start, end = _span({"start": start, "end": end, "metadata": metadata})
     frame = replace(frame, _start=start, _end=end)
     return replace(frame, warnings=tuple(dict.fromkeys([*warnings, *doubts(frame)])))
+
+
+def _sound(frame: IOFrame, path: Path, warnings: list[str]) -> tuple[IOFrame, list[str]]:
+    """Return a frame whose events can be, and what was lost; UserError for a file of something else."""
+    changed, none = frame.rows(
+        f"SELECT count(*) FILTER ({store.CHANGED}), count(*) FILTER ({store.NO_EVENT}) FROM events"
+    )[0]
+    if none:
+        raise UserError(
+            f"{path}: not a trace in tiercel's schema: {none:,} events have no rank, or no known "
+            "kind or layer"
+        )
+    if not changed:
+        return frame, warnings
+    folder = Path(tempfile.mkdtemp(prefix="tiercel-sound-"))
+    keeper = _Folder(folder)
+    writer = store.ParquetWriter(folder / "events.parquet")
+    try:
+        for batch in frame.batches("SELECT * FROM events"):
+            writer.write({name: batch.column(name) for name in NAMES})
+    except store.NoLayer as error:
+        raise UserError(f"{path}: {error}") from None
+    writer.close()
+    return replace(frame, paths=(folder / "events.parquet",), _kept=keeper), [*warnings, *writer.unbelieved()]
 
 
 def _to_parquet(frame: IOFrame, path: Path) -> Path:

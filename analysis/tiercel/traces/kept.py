@@ -19,7 +19,7 @@ import tiercel
 from tiercel.plain import plain
 
 #: Counts up when a reader or the files in the cache change: old entries are then left alone.
-VERSION = 12
+VERSION = 13
 #: What the name of a kept answer ends with.
 ANSWER = ".answer.json"
 #: A folder with more files is asked anew each time: looking at them would take longer.
@@ -40,7 +40,10 @@ def digest(about: str, sources: Iterable[Path]) -> str:
     for source in sorted(sources):
         status = source.stat()
         hashed.update(
-            f"\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}".encode(errors="surrogateescape")
+            # Who writes in place and sets the old time again (rsync) does not set the time of that.
+            f"\0{source.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ctime_ns}".encode(
+                errors="surrogateescape"
+            )
         )
     return hashed.hexdigest()[:32]
 
@@ -61,7 +64,8 @@ def answered(
         with contextlib.suppress(OSError):  # a cache that cannot be written keeps nothing
             place.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile("w", dir=place.parent, prefix=".answer-", delete=False) as draft:
-                json.dump(answer, draft)
+                text = json.dumps(answer)
+                draft.write(f"{seal(text)}\n{text}")
             Path(draft.name).replace(place)
     return answer
 
@@ -76,11 +80,17 @@ def _place(question: str, path: Path, folder: Path) -> Path | None:
 
 def _known(place: Path) -> dict[str, Any] | None:
     try:
-        known = json.loads(place.read_text())
+        first, text = place.read_text().split("\n", 1)
+        known: dict[str, Any] | None = json.loads(text) if first == seal(text) else None
         os.utime(place)
     except (OSError, ValueError):
         return None
-    return known if isinstance(known, dict) else None
+    return known
+
+
+def seal(text: str) -> str:
+    """Return what a text that was damaged has no longer."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _files(path: Path) -> list[Path]:

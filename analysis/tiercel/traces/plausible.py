@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, UNSIZED, bytes_of
+from tiercel.traces.analysis.common import (
+    DATA_KINDS,
+    IO_KINDS,
+    IS_DATA,
+    UNSIZED,
+    group_calls,
+    totals,
+)
 from tiercel.traces.analysis.counters import MODULES
 from tiercel.traces.analysis.heat import HEATMAP
 from tiercel.units import format_latency, format_share, format_size
@@ -71,37 +78,34 @@ def _long(frame: IOFrame) -> Iterator[str]:
 
 
 def _events(frame: IOFrame) -> Iterator[str]:
-    row = frame.query(
-        f"SELECT count(*) FILTER ({IS_DATA}) AS data, count(*) FILTER ({UNSIZED}) AS unsized, "
-        f"coalesce(sum(size) FILTER ({IS_DATA}), 0)::DOUBLE AS moved, "
-        f"coalesce(sum(duration) FILTER ({IS_DATA}), 0.0) AS spent, "
-        f"count(*) FILTER ({IS_IO}) AS calls, count(*) FILTER ({IS_IO} AND duration IS NULL) AS untimed, "
-        f"count(*) FILTER ({IS_DATA} AND file IS NULL) AS nameless, "
-        f"{bytes_of('file IS NULL')} AS nameless_bytes "
-        "FROM events WHERE api <> 'app'"
-    ).iloc[0]
-    data, unsized = int(row["data"]), int(row["unsized"])
+    calls = [g for g in group_calls(frame) if g.api != "app" and g.kind in IO_KINDS]
+    reads_writes = [g for g in calls if g.kind in DATA_KINDS]
+    nameless = totals(g for g in reads_writes if g.nameless)
+    data, unsized, untimed, moved = (
+        sum(g.calls for g in reads_writes), sum(g.unsized for g in calls), sum(g.untimed for g in calls),
+        sum(g.size for g in reads_writes),
+    )  # fmt: skip
+    spent = sum(g.seconds for g in reads_writes)
     how = str(frame.metadata.get("format", ""))
     if unsized:
-        known = f" (the others moved {format_size(row['moved'])})" if unsized < data else ""
+        known = f" (the others moved {format_size(moved)})" if unsized < data else ""
         yield (
             f"{unsized:,} of {data:,} reads and writes have no size{known}: bytes, bandwidths and what "
             f"follows from "
             f"them are unknown{_SIZES.get(how, '')}"
         )
-    elif data and not row["moved"] and row["spent"] >= _IDLE:
-        yield f"{data:,} reads and writes take {format_latency(row['spent'])} and move no byte"
-    if untimed := int(row["untimed"]):
+    elif data and not moved and spent >= _IDLE:
+        yield f"{data:,} reads and writes take {format_latency(spent)} and move no byte"
+    if untimed:
         yield (
-            f"{untimed:,} of {int(row['calls']):,} calls have no duration: times that they belong to are "
-            f"unknown"
-            f"{_DURATIONS.get(how, '')}"
+            f"{untimed:,} of {sum(g.calls for g in calls):,} calls have no duration: times that they belong "
+            f"to are unknown{_DURATIONS.get(how, '')}"
         )
-    if nameless := int(row["nameless"]):
-        moved = "" if pd.isna(row["nameless_bytes"]) else f" ({format_size(row['nameless_bytes'])})"
+    if nameless.calls:
+        lost = "" if nameless.bytes is None else f" ({format_size(nameless.bytes)})"
         yield (
-            f"{nameless:,} of {data:,} reads and writes name no file{moved}: they are in the sums, and in no "
-            "table of files"
+            f"{nameless.calls:,} of {data:,} reads and writes name no file{lost}: they are in the sums, and "
+            "in no table of files"
         )
 
 

@@ -117,6 +117,7 @@ def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Pat
         else:
             if file.is_file() and file.suffix not in _BESIDE and not file.name.startswith("."):
                 skipped.append(file)
+    skipped += _take_twins(found)
     there = {name: files for name, files in found.items() if files}
     if not there:
         raise UserError(f"{shown}: no trace in this folder: none of {_titles(names)}")
@@ -127,6 +128,18 @@ def _search(path: Path, wanted: str | None, shown: Path) -> tuple[str, tuple[Pat
     # What lies in a trace that is a folder is a part of it.
     left = tuple(file for file in skipped if not any(source in file.parents for source in files))
     return name, tuple(files), left
+
+
+def _take_twins(found: dict[str, list[Path]]) -> list[Path]:
+    """Take packed files out whose plain ones are there too, and return them: a tracer that packs at the end,
+    and `gzip -k`, leave the same events twice."""
+    taken = []
+    for name, files in found.items():
+        there = set(files)
+        twins = [file for file in files if file.suffix == ".gz" and file.with_suffix("") in there]
+        found[name] = sorted(there - set(twins))
+        taken += twins
+    return taken
 
 
 def _within(files: tuple[Path, ...]) -> tuple[Path, ...]:

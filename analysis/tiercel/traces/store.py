@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tiercel.traces.calls import api_of
-from tiercel.traces.kept import forget_answers
+from tiercel.traces.kept import forget_answers, seal
 from tiercel.traces.pseudo import is_pseudo
-from tiercel.traces.schema import EVENTS, NAMES
+from tiercel.traces.schema import EVENTS, KINDS, NAMES
 
 _IO = {"read", "write", "metadata", "sync"}
 _ROW_GROUP = 1 << 19
@@ -39,6 +39,17 @@ _BELIEVED = (
     ("time", -_LONGEST * 10, _LONGEST * 10), ("duration", 0.0, _LONGEST), ("size", 0, _LARGEST),
     ("offset", 0, 1 << 62),
 )  # fmt: skip
+_KNOWN_LAYERS = ("posix", "stdio", "mpiio", "hdf5")
+#: Events of a file that others wrote which `ParquetWriter` changes (SQL), and those that are none.
+CHANGED = " OR ".join([
+    '"time" IS NULL', f"kind IN {tuple(sorted(_IO))} AND api IS NULL",
+    *(f'"{name}" IS NOT NULL AND NOT "{name}" BETWEEN {least!r} AND {most!r}'
+      for name, least, most in _BELIEVED),
+])  # fmt: skip
+NO_EVENT = (
+    f"kind IS NULL OR kind NOT IN {KINDS} OR rank IS NULL OR rank < 0 "
+    f"OR (kind IN {tuple(sorted(_IO))} AND api NOT IN {_KNOWN_LAYERS})"
+)
 _WORDS = {field.name for field in EVENTS if field.kind == "string"}
 _TYPES: dict[str, pa.DataType] = {
     field.name: pa.dictionary(pa.int32(), pa.string())
@@ -347,10 +358,12 @@ def find(folder: Path, name: str) -> Entry | None:
     """Return the entry called `name` if it is there and whole."""
     entry = Entry(folder / name)
     try:
-        entry.report()
-    except (OSError, ValueError):
+        rows = sum(pq.read_metadata(path).num_rows for path in entry.paths())
+        report = entry.report()
+        whole = report["rows"] == rows and report.pop("seal") == seal(json.dumps(report))
+    except (OSError, ValueError, KeyError, TypeError):  # damaged: a Parquet file ends with what it holds
         return None
-    if not entry.paths():
+    if not (whole and entry.paths()):
         return None
     with contextlib.suppress(OSError):  # another's, or read-only: then others forget it
         os.utime(entry.folder)
@@ -412,9 +425,10 @@ def writable(folder: Path) -> bool:
 
 
 def write_report(
-    folder: Path, extents: Sequence[Extent], warnings: Sequence[str], metadata: Mapping[str, Any]
-) -> None:
-    """Write what the frame keeps beside the events."""
+    folder: Path, extents: Sequence[Extent], warnings: Sequence[str], metadata: Mapping[str, Any],
+    groups: Sequence[tuple[Any, ...]] | None = None,
+) -> None:  # fmt: skip
+    """Write what the frame keeps beside the events. `groups`: sums over them (`analysis.common.Group`)."""
     filled = [extent for extent in extents if extent.rows]
     whole = {
         "rows": sum(extent.rows for extent in filled),
@@ -422,5 +436,6 @@ def write_report(
         "end": max((extent.end for extent in filled), default=0.0),
         "warnings": list(warnings),
         "metadata": dict(metadata),
+        "groups": groups,
     }
-    (folder / "report.json").write_text(json.dumps(whole))
+    (folder / "report.json").write_text(json.dumps({**whole, "seal": seal(json.dumps(whole))}))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pandas as pd
 
@@ -13,6 +14,7 @@ from tiercel.units import format_share
 if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
 
+Key = TypeVar("Key")
 #: Layers from the system up. A call of a higher layer causes calls of lower ones, so bytes of several layers
 #: must not be added up.
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
@@ -21,6 +23,8 @@ IO_KINDS = ("read", "write", "metadata", "sync")
 IS_IO = f"kind IN {IO_KINDS}"
 IS_DATA = "kind IN ('read', 'write')"
 IS_READ, IS_WRITE = "kind = 'read'", "kind = 'write'"
+DATA_KINDS = ("read", "write")
+METADATA_KINDS = ("metadata", "sync")
 #: Kinds of calls, and the columns that count them.
 CALLS = {"read": "reads", "write": "writes", "metadata": "metadata_calls", "sync": "syncs"}
 #: A read or write whose bytes the trace does not tell. One that failed moved none.
@@ -55,6 +59,82 @@ SUMS = ", ".join(
 )
 
 
+class Group(NamedTuple):
+    """Events of one kind, process and layer. Each sum is over the events that have the number."""
+
+    rank: int | None
+    host: str | None
+    process: int | None
+    api: str | None
+    kind: str | None
+    nameless: bool
+    """They name no file."""
+    calls: int
+    unsized: int
+    """Reads and writes whose bytes are unknown."""
+    untimed: int
+    size: int
+    seconds: float
+    finished: float | None
+    """When the last one ended (s)."""
+
+
+class Totals(NamedTuple):
+    """Calls, bytes of the reads and writes, and seconds; None where a call lacks the number."""
+
+    calls: int
+    bytes: int | None
+    seconds: float | None
+
+
+_GROUPS = f"""
+SELECT rank, host, process, api, kind, file IS NULL AS nameless, count(*),
+    count(*) FILTER ({UNSIZED}), count(*) FILTER (duration IS NULL),
+    coalesce(sum(size), 0), coalesce(sum(duration), 0.0), max(time + duration)
+FROM events GROUP BY ALL ORDER BY ALL
+"""
+
+
+def group_calls(frame: IOFrame) -> list[Group]:
+    """Return sums over the events by who made them: most totals follow, and events are read once."""
+    return frame.once("groups", lambda: _asked(frame))
+
+
+def _asked(frame: IOFrame) -> list[Group]:
+    groups = [Group(*row) for row in frame.rows(_GROUPS)]
+    if (moved := sum(g.size for g in groups)) >= 1 << 63:
+        raise UserError(f"the sizes of its calls cannot be: {moved:,} bytes in all")
+    return groups
+
+
+def keep_groups(frame: IOFrame, rows: Iterable[Sequence[Any]]) -> None:
+    """Let `group_calls` return groups that were made before."""
+    frame.once("groups", lambda: [Group(*row) for row in rows])
+
+
+def io_calls(frame: IOFrame, api: str) -> list[Group]:
+    """Return the groups of the I/O calls of a layer."""
+    return [g for g in group_calls(frame) if g.kind in IO_KINDS and g.api == api]
+
+
+def totals(groups: Iterable[Group], kinds: Sequence[str] = IO_KINDS) -> Totals:
+    """Return what groups of some kinds add up to."""
+    chosen = [g for g in groups if g.kind in kinds]
+    return Totals(
+        sum(g.calls for g in chosen),
+        None if any(g.unsized for g in chosen) else sum(g.size for g in chosen if g.kind in DATA_KINDS),
+        None if any(g.untimed for g in chosen) else sum((g.seconds for g in chosen), start=0.0),
+    )
+
+
+def by_key(groups: Iterable[Group], key: Callable[[Group], Key]) -> dict[Key, list[Group]]:
+    """Return groups by what `key` returns for each."""
+    found: dict[Key, list[Group]] = defaultdict(list)
+    for group in groups:
+        found[key(group)].append(group)
+    return found
+
+
 def bin_width(frame: IOFrame, bins: int) -> float:
     """Return the length of one of `bins` equal parts of the job in seconds; of a job that took no time that
     could be told, a second has them all."""
@@ -76,11 +156,9 @@ def layer_of(frame: IOFrame, api: str | None) -> str:
 
 def layers(frame: IOFrame) -> pd.DataFrame:
     """Return bytes (NaN: not known) and calls of each layer (index: api)."""
-    table = frame.query(
-        f"SELECT api, {bytes_of(IS_DATA)} AS bytes, count(*) AS calls FROM events "
-        f"WHERE {IS_IO} AND api <> 'app' GROUP BY api"
-    )
-    return table.set_index("api")
+    found = by_key(group_calls(frame), lambda g: g.api)
+    rows = [(api, sums.bytes, sums.calls) for api in LAYERS if (sums := totals(found[api])).calls]
+    return pd.DataFrame(rows, columns=["api", "bytes", "calls"]).astype({"bytes": "float64"}).set_index("api")
 
 
 def lowest_layer(found: pd.DataFrame) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from tiercel.errors import UserError
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, bytes_of, layer_of, seconds_of, with_units
+from tiercel.traces.analysis.common import (
+    DATA_KINDS,
+    METADATA_KINDS,
+    Group,
+    by_key,
+    io_calls,
+    layer_of,
+    totals,
+    with_units,
+)
 from tiercel.traces.analysis.counters import only_data
 
 if TYPE_CHECKING:
@@ -20,7 +29,7 @@ RATIO = 1.5
 #: ...and, where there are enough hosts to tell, lies this many scaled median deviations away.
 DEVIATIONS = 3.5
 _ENOUGH = 5
-_BESIDE = "kind IN ('metadata', 'sync')"
+_COLUMNS = ["rank", "host", "calls", "bytes", "io_time", "metadata_time", "data_time", "finished"]
 
 
 def load_imbalance(
@@ -34,14 +43,14 @@ def load_imbalance(
     """
     if by not in {"rank", "host"}:
         raise UserError(f"load imbalance is by rank or host, not by {by!r}")
-    layer = layer_of(frame, api)
-    ranks = frame.select(rank, filter).query(
-        f"SELECT rank, min(host) AS host, count(*) AS calls, {bytes_of(IS_DATA)} AS bytes, "
-        f"{seconds_of('TRUE')} AS io_time, "
-        f"{seconds_of(_BESIDE)} AS metadata_time, {seconds_of(IS_DATA)} AS data_time, "
-        "max(time + duration) AS finished "
-        f"FROM events WHERE {IS_IO} AND api = '{layer}' GROUP BY rank ORDER BY rank"
-    )
+    chosen = frame.select(rank, filter)
+    ranks = pd.DataFrame(
+        [_load(number, groups) for number, groups in by_key(
+            io_calls(chosen, layer_of(frame, api)), lambda g: g.rank).items()],
+        columns=_COLUMNS,
+    ).astype({"host": object, **dict.fromkeys(_COLUMNS[4:], "float64")})  # fmt: skip
+    if ranks["bytes"].isna().any():
+        ranks["bytes"] = ranks["bytes"].astype("float64")
     if only_data(frame):
         ranks["metadata_time"] = np.nan
     if by == "host":
@@ -67,6 +76,16 @@ def load_imbalance(
     for verdict in ("slow", "fast"):
         table.attrs[verdict] = table.index[table["verdict"] == verdict].tolist()
     return table
+
+
+def _load(rank: int | None, groups: list[Group]) -> tuple[Any, ...]:
+    """Return the row of a rank, in the order of `_COLUMNS`."""
+    whole = totals(groups)
+    seconds = (totals(groups, kinds).seconds for kinds in (METADATA_KINDS, DATA_KINDS))
+    return (
+        rank, min((g.host for g in groups if g.host is not None), default=None), whole.calls, whole.bytes,
+        whole.seconds, *seconds, max((g.finished for g in groups if g.finished is not None), default=None),
+    )  # fmt: skip
 
 
 def _whole_sum(values: pd.Series[float]) -> float:

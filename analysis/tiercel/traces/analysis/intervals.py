@@ -83,15 +83,18 @@ def difference(a: Intervals, b: Intervals) -> Intervals:
     """Return what of `a` lies outside `b`."""
     if not len(a.starts) or not len(b.starts):
         return a
-    # Along the line, +1 where an interval of a opens, +2 where one of b does: in a but not in b the sum is 1.
-    points = np.concatenate([a.starts, a.ends, b.starts, b.ends])
-    steps = np.repeat(
-        np.array([1, -1, 2, -2], dtype=np.int64), [len(a.starts), len(a.ends), len(b.starts), len(b.ends)]
-    )
-    order = np.argsort(points, kind="stable")
-    points, level = points[order], np.cumsum(steps[order])
-    here = np.flatnonzero((level[:-1] == 1) & (points[1:] > points[:-1]))
-    return union(points[here], points[here + 1])
+    # Intervals of b that overlap each one of a: from `first` on, `pieces - 1` of them cut it into pieces.
+    first = np.searchsorted(b.ends, a.starts, side="right")
+    pieces = np.searchsorted(b.starts, a.ends, side="left") - first + 1
+    lasts = np.cumsum(pieces) - 1
+    # A piece ends where the next interval of b starts; the last one ends with its interval of a.
+    place = np.arange(lasts[-1] + 1) - np.repeat(lasts - pieces + 1 - first, pieces)
+    ends = b.starts[np.minimum(place, len(b.starts) - 1)]
+    ends[lasts] = a.ends
+    starts = b.ends[place - 1]
+    starts[lasts - pieces + 1] = a.starts
+    real = ends > starts
+    return Intervals(starts[real], ends[real])
 
 
 def shifted(intervals: Intervals, group: int) -> Intervals:

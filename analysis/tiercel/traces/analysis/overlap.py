@@ -15,6 +15,7 @@ over ranks are wrong when ranks take turns or one writes for all.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -25,10 +26,13 @@ import pyarrow.parquet as pq
 
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import (
-    IS_DATA,
+    DATA_KINDS,
     IS_IO,
-    UNSIZED,
+    Group,
     bin_width,
+    by_key,
+    group_calls,
+    io_calls,
     layer_of,
     layers,
     lowest_layer,
@@ -154,8 +158,8 @@ def _partial(frame: IOFrame, layer: str, filter: Filter) -> Partial:
     split = collect(frame, layer, filter)
     group, count = split.group, len(split.ranks)
     io, compute = split.io.lengths(group, count), split.compute.lengths(group, count)
-    shared = io + compute - joined([split.io, split.compute]).lengths(group, count)
     stalled, alone = difference(split.io, split.compute), difference(split.compute, split.io)
+    shared = io - stalled.lengths(group, count)
     lines = tuple(shifted(each, group) for each in (split.io, stalled, split.compute, alone))
     numbers = np.stack([split.bytes, io, compute, shared, split.unsized, split.untimed])
     return Partial(np.array(split.ranks, dtype=np.int64), numbers, (lines[0], lines[1], lines[2], lines[3]))
@@ -205,111 +209,56 @@ def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:
     group = int((frame.job_time + 1) * _NANO)
     is_io = f"api = '{api}' AND {IS_IO}"
     if filter is None:
-        parts = [(frame, f"({is_io}) OR kind = 'compute'")]
+        chosen, parts = frame, [(frame, f"({is_io}) OR kind = 'compute'")]
     else:
-        parts = [(frame.select(filter=filter), is_io), (frame, "kind = 'compute'")]
-    ranks: dict[int, int] = {}
+        chosen = frame.select(filter=filter)
+        parts = [(chosen, is_io), (frame, "kind = 'compute'")]
+    computing = [g for g in group_calls(frame) if g.kind == "compute"]
+    sums = by_key([*io_calls(chosen, api), *computing], lambda g: -1 if g.rank is None else g.rank)
+    ranks = sorted(sums)
     io, compute = _Growing(), _Growing()
-    moved: list[int] = []
-    lacking: dict[str, Ints] = {"unsized": _NONE, "untimed": _NONE}
     for source, condition in parts:
         query = (
-            "SELECT rank, time, duration, kind = 'compute' AS computing, "
-            f"CASE WHEN {IS_DATA} THEN size END AS moved, {UNSIZED} AS unsized FROM events "
-            f"WHERE {condition}"
+            "SELECT coalesce(rank, -1) AS rank, time, coalesce(duration, 0) AS lasted, "
+            f"kind = 'compute' AS computing FROM events WHERE {condition}"
         )
         for batch in source.batches(query):
-            columns = {name: batch.column(name) for name in batch.schema.names}
-            numbers = _numbered(columns["rank"].to_numpy(zero_copy_only=False), ranks)
-            moved.extend([0] * (len(ranks) - len(moved)))
-            gone = {"unsized": columns["unsized"], "untimed": columns["duration"].is_null()}
-            for name, which in gone.items():
-                mine = numbers[which.fill_null(False).to_numpy(zero_copy_only=False)]
-                lacking[name] = _plus(lacking[name], np.bincount(mine, minlength=len(ranks)))
-            shift = numbers * group
-            starts = np.rint(columns["time"].to_numpy(zero_copy_only=False) * _NANO).astype(np.int64)
-            lasted = np.rint(columns["duration"].fill_null(0).to_numpy(zero_copy_only=False) * _NANO).astype(
-                np.int64
-            )
-            starts += shift
-            ends = starts + lasted
-            computing = columns["computing"].to_numpy(zero_copy_only=False)
-            compute.add(starts[computing], ends[computing])
-            io.add(starts[~computing], ends[~computing])
-            sizes = columns["moved"].fill_null(0).to_numpy(zero_copy_only=False)
-            # Sums of doubles are exact below 2**53; the halves of larger sizes are added apart.
-            for part, weight in ((sizes & 0xFFFFFFFF, 1), (sizes >> 32, 1 << 32)):
-                for number, total in enumerate(np.bincount(numbers, part)):
-                    moved[number] += int(total) * weight
-    sums = [np.array(moved, dtype=np.int64), lacking["unsized"], lacking["untimed"]]
-    return _in_order(ranks, group, io.union(), compute.union(), [_plus(each, sums[0] * 0) for each in sums])
+            rank, time, lasted, computes = (each.to_numpy(zero_copy_only=False) for each in batch.columns)
+            starts = np.rint(time * _NANO).astype(np.int64) + np.searchsorted(ranks, rank) * group
+            ends = starts + np.rint(lasted * _NANO).astype(np.int64)
+            compute.add(starts[computes], ends[computes])
+            io.add(starts[~computes], ends[~computes])
 
+    def each(count: Callable[[Group], int]) -> Ints:
+        return np.array([sum(count(g) for g in sums[rank]) for rank in ranks], dtype=np.int64)
 
-_NONE: Ints = np.zeros(0, dtype=np.int64)
-
-
-def _plus(one: Ints, other: Ints) -> Ints:
-    """Return the sum of two arrays of which one may have fewer numbers: the others are 0."""
-    longer, shorter = (one.copy(), other) if len(one) >= len(other) else (other.copy(), one)
-    longer[: len(shorter)] += shorter
-    return longer
-
-
-def _numbered(ranks: Ints, known: dict[int, int]) -> Ints:
-    """Number ranks in order of appearance, 0, 1, ...; ranks are mostly small, so a table serves."""
-    highest = int(ranks.max(initial=0))
-    if highest > 1 << 20 or int(ranks.min(initial=0)) < 0:
-        unique, inverse = np.unique(ranks, return_inverse=True)
-        numbers = [known.setdefault(int(r), len(known)) for r in unique.tolist()]
-        return np.array(numbers, dtype=np.int64)[inverse]
-    table = np.zeros(highest + 1, dtype=np.int64)
-    for rank in np.flatnonzero(np.bincount(ranks)).tolist():
-        table[rank] = known.setdefault(rank, len(known))
-    numbered: Ints = table[ranks]
-    return numbered
-
-
-def _in_order(
-    ranks: dict[int, int], group: int, io: Intervals, compute: Intervals, sums: list[Ints]
-) -> Split:
-    """Return the split with ranks in order of their numbers."""
-    order = sorted(ranks)
-    place = np.empty(len(order), dtype=np.int64)
-    for new, rank in enumerate(order):
-        place[ranks[rank]] = new
-
-    def moved_to(intervals: Intervals) -> Intervals:
-        old = intervals.starts // group
-        shift = (place[old] - old) * group
-        return union(intervals.starts + shift, intervals.ends + shift)
-
-    if (place == np.arange(len(order))).all():
-        return Split(order, group, io, compute, *sums)
-    places = [ranks[r] for r in order]
-    return Split(order, group, moved_to(io), moved_to(compute), *(each[places] for each in sums))
+    return Split(
+        ranks, group, io.union(), compute.union(), each(lambda g: g.size if g.kind in DATA_KINDS else 0),
+        each(lambda g: g.unsized), each(lambda g: g.untimed),
+    )  # fmt: skip
 
 
 class _Growing:
     """A union to which intervals are added in bulk."""
 
     def __init__(self) -> None:
-        self._parts: list[Intervals] = []
+        self._parts: list[tuple[Ints, Ints]] = []
         self._waiting = 0
         self._limit = _MERGE_AT
 
     def add(self, starts: Ints, ends: Ints) -> None:
-        if not len(starts):
-            return
-        part = union(starts, ends)
-        self._parts.append(part)
-        self._waiting += len(part.starts)
+        self._parts.append((starts, ends))
+        self._waiting += len(starts)
         if self._waiting > self._limit:
-            self._parts = [joined(self._parts)]
-            self._waiting = len(self._parts[0].starts)
+            merged = self.union()
+            self._parts, self._waiting = [(merged.starts, merged.ends)], len(merged.starts)
             self._limit = self._waiting + _MERGE_AT
 
     def union(self) -> Intervals:
-        return joined(self._parts) if self._parts else EMPTY
+        if not self._parts:
+            return EMPTY
+        starts, ends = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+        return union(starts, ends)
 
 
 def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:

@@ -8,14 +8,20 @@ import pandas as pd
 
 from tiercel.traces.analysis.bandwidth import shared_files
 from tiercel.traces.analysis.common import (
+    DATA_KINDS,
+    IO_KINDS,
     IS_DATA,
     IS_IO,
     IS_READ,
     IS_WRITE,
+    Group,
+    by_key,
     bytes_of,
+    group_calls,
     layer_of,
     mostly,
     seconds_of,
+    totals,
     with_units,
 )
 from tiercel.traces.analysis.counters import (
@@ -41,15 +47,6 @@ if TYPE_CHECKING:
     from tiercel.traces.frame import Filter, IOFrame, Ranks
 
 _BESIDE = "kind IN ('metadata', 'sync')"
-_LAYERS = f"""
-SELECT api, count(*) AS calls,
-    {bytes_of(IS_READ)} AS bytes_read,
-    {bytes_of(IS_WRITE)} AS bytes_written,
-    {seconds_of(IS_DATA)} AS data_s,
-    {seconds_of("kind = 'metadata'")} AS metadata_s,
-    {seconds_of("kind = 'sync'")} AS sync_s
-FROM events WHERE {IS_IO} GROUP BY api ORDER BY api DESC
-"""
 
 
 def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
@@ -61,21 +58,21 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
     if only_counters(frame):
         return summarise_counters(frame)
     numbers = evidence(frame, api)
-    counts = frame.query(
-        "SELECT count(DISTINCT host) AS hosts, count(DISTINCT (host, process)) AS processes, "
-        "count(DISTINCT file) AS files, count(DISTINCT rank) AS ranks FROM events"
-    ).iloc[0]
+    groups = group_calls(frame)
+    ranks, hosts = (len({each for each in found if each is not None}) for found in (
+        (g.rank for g in groups), (g.host for g in groups)))  # fmt: skip
+    files = frame.rows("SELECT count(DISTINCT file) FROM events")[0][0]
     sizes = transfer_sizes(frame, api=api).reset_index()
     pseudo = _pseudo(frame)
     calls = _from_counters(frame) if has_counters(frame) else _from_events(frame)
     return {
         "from": told_from(frame),
         **numbers,
-        "ranks": int(counts["ranks"]),
-        "hosts": max(int(counts["hosts"]), 1),
+        "ranks": ranks,
+        "hosts": max(hosts, 1),
         # DXT tells ranks and hosts, and no processes.
-        "processes": int(counts["ranks" if only_data(frame) else "processes"]),
-        "files": int(counts["files"]),
+        "processes": ranks if only_data(frame) else len({(g.host, g.process) for g in groups}),
+        "files": files,
         "format": str(frame.metadata.get("format", "")),
         "transfer_sizes": [
             {
@@ -91,7 +88,7 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         "ranks_from": str(frame.metadata.get("ranks_from", "")),
         "pseudo": pseudo,
         **calls,
-        "notes": [*calls["notes"], *_notes(frame, pseudo, int(counts["ranks"]))],
+        "notes": [*calls["notes"], *_notes(frame, pseudo, ranks)],
     }
 
 
@@ -104,8 +101,8 @@ def _from_counters(frame: IOFrame) -> dict[str, Any]:
 
 
 def _from_events(frame: IOFrame) -> dict[str, Any]:
-    table = frame.query(_LAYERS)
-    rows = table.astype(object).where(table.notna(), None).to_dict("records")
+    apis = by_key((g for g in group_calls(frame) if g.kind in IO_KINDS), lambda g: g.api or "")
+    rows = [_layer(api, apis[api]) for api in sorted(apis, reverse=True)]
     if only_data(frame):
         return {"layers": [row | {"metadata_s": None, "sync_s": None} for row in rows], "in_calls_s": None,
                 "notes": []}  # fmt: skip
@@ -120,6 +117,16 @@ def _from_events(frame: IOFrame) -> dict[str, Any]:
                 f"{row['api']}: metadata and sync calls take {format_share(share)} of the time in I/O calls"
             )
     return {"layers": rows, "in_calls_s": None, "notes": notes}
+
+
+def _layer(api: str, groups: list[Group]) -> dict[str, Any]:
+    of = {kind: totals(groups, [kind]) for kind in IO_KINDS}
+    return {
+        "api": api, "calls": totals(groups).calls,
+        "bytes_read": of["read"].bytes, "bytes_written": of["write"].bytes,
+        "data_s": totals(groups, DATA_KINDS).seconds,
+        "metadata_s": of["metadata"].seconds, "sync_s": of["sync"].seconds,
+    }  # fmt: skip
 
 
 def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:

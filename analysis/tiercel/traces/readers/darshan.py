@@ -116,7 +116,8 @@ _kept: list[Child] = []
 
 def _new_child() -> Child:
     # -P: else the file beside it that is named darshan.py would be found instead of the package.
-    return Child([sys.executable, "-P", str(Path(__file__).with_name("darshan_log.py"))])
+    command = [sys.executable, "-P", str(Path(__file__).with_name("darshan_log.py"))]
+    return Child(command, environment={"OPENBLAS_NUM_THREADS": "1"})  # others spin, and compute nothing
 
 
 def _take_apart(log: Path, folder: Path) -> tuple[str, list[str]]:

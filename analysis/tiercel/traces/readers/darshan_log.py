@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections import defaultdict
 from importlib import import_module
-from importlib.util import LazyLoader, find_spec, module_from_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -63,22 +64,21 @@ def main() -> None:
         print(json.dumps(ended), file=answers, flush=True)
 
 
-def _load_when_used(name: str) -> None:
-    """Put off the import of a module that Darshan's package imports, and that is not used here: it takes most
-    of the time that a small log needs."""
-    spec = find_spec(name)
-    if spec is None or spec.loader is None:
-        return
-    spec.loader = LazyLoader(spec.loader)
-    module = sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(module)
+def _backend() -> Any:
+    """Return the part of Darshan's package that reads logs. The package also imports its reports, and it and
+    Arrow import pandas: nothing of that is used here, and it takes most of the time of a small log."""
+    if "darshan" not in sys.modules:
+        reports, pandas = ModuleType("darshan.report"), ModuleType("pandas")
+        vars(reports)["DarshanReport"] = None
+        vars(pandas)["__version__"] = "0"  # Arrow does without one that is too old
+        warnings.filterwarnings("ignore", message="pyarrow requires pandas")
+        sys.modules.update({"darshan.report": reports, "pandas": pandas})
+    return import_module("darshan.backend.cffi_backend")
 
 
 def take_apart(log_path: str, target: Path) -> None:
     """Write what the log holds to the folder `target`."""
-    if "pandas" not in sys.modules:
-        _load_when_used("pandas")
-    backend: Any = import_module("darshan.backend.cffi_backend")
+    backend = _backend()
     if not isinstance(backend.ffi, _Interface):
         backend.ffi = _Interface(backend.ffi)
     log = backend.log_open(log_path)

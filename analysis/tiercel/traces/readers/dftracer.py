@@ -34,7 +34,7 @@ from tiercel.traces.readers.base import EventWriter, ReadReport, readers
 from tiercel.traces.readers.hashes import Hashes, replace_torn
 from tiercel.traces.readers.native import new_scanner
 from tiercel.traces.readers.scan import MISSING, Block, Ints, Scanner
-from tiercel.traces.readers.text import Lines, first_bytes
+from tiercel.traces.readers.text import CUT_LINE, Lines, first_bytes
 from tiercel.traces.schema import KINDS, Kind
 
 _APIS = {
@@ -257,7 +257,7 @@ class _Reading:
             block = self._scanner.scan(text)
             self._words.grow()
             for name, hashes in self.hashes.items():
-                hashes.learn(note for note in block.metadata if note.name == name)
+                hashes.learn([note for note in block.metadata if note.name == name])
             lost_lines += block.lost_lines
             lost_bytes += block.lost_bytes
             unfinished = block.unfinished
@@ -277,7 +277,7 @@ class _Reading:
                     "that can be"
                 )
             if unfinished:
-                self._warnings.append(f"{source.name}: the last line has no end: 1 event lost")
+                self._warnings.append(f"{source.name}: {CUT_LINE}: 1 event lost")
         return understood
 
     def _columns(self, block: Block, head: _Process) -> dict[str, Any]:
@@ -359,16 +359,15 @@ class _Reading:
         used, inverse = _unique(codes)
         start = 1 if used[0] < 0 else 0  # -1: no word
         places = (inverse - start).astype(np.int32)
-        found, torn = [], {}
-        for place, code in enumerate(used[start:].tolist()):
-            word = words[code]
-            known = hashes.word(word)
-            if hashes.torn(word):
+        hashed = [words[code] for code in used[start:].tolist()]
+        known = hashes.words
+        found = [known.get(word, word) for word in hashed]
+        self.placeholders[table].update(w for w in hashed if w not in known and not w.startswith("/"))
+        torn = {}
+        for place, word in enumerate(hashed if hashes.torn else ()):
+            if word in hashes.torn:
                 rows = np.flatnonzero(places == place)
                 torn[place] = rows, hashes.by_row(word, rows, processes[rows])
-            elif known is None and not word.startswith("/"):
-                self.placeholders[table].add(word)
-            found.append(word if known is None else known)
         if torn:
             places, found = replace_torn(places, torn, found)
         return _dictionary(places, found)

@@ -8,7 +8,9 @@ what the file says in which it stands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from tiercel.traces.readers.scan import Ints, Note
 
 _Key = tuple[int, str]
 """Process and hash."""
+_KEY_AND_VALUE = itemgetter(1, 2)  # of a Note
 
 
 class Hashes:
@@ -31,34 +34,27 @@ class Hashes:
         """What each stands for first."""
         self.unsure = 0
         """Events with a hash of several names, of a process that has not said which."""
-        self._torn: set[str] = set()
-        self._now: dict[_Key, str] = {}
-        self._before: dict[_Key, str | None] = {}
-        self._changes: dict[_Key, list[tuple[int, str]]] = {}
+        self.torn: set[str] = set()
+        """Those that stand for several names."""
+        self._before: dict[int, dict[str, str]] = {}
+        """What each process said last before this block."""
+        self._notes: Sequence[Note] = ()
+        """What they say in this block."""
+        self._changes: dict[_Key, list[tuple[int, str]]] | None = None
         self._of_file: dict[str, str] = {}
 
     def new_file(self) -> None:
         """Begin another file: what earlier ones bound is not inherited by processes in it."""
         self._of_file = {}
 
-    def learn(self, notes: Iterable[Note]) -> None:
+    def learn(self, notes: Sequence[Note]) -> None:
         """Take the metadata lines of the next block."""
-        self._before, self._changes = {}, {}
-        for note in notes:
-            key = note.process, note.key
-            if self.words.setdefault(note.key, note.value) != note.value:
-                self._torn.add(note.key)
-            self._before.setdefault(key, self._now.get(key))
-            self._changes.setdefault(key, []).append((note.row, note.value))
-            self._now[key] = self._of_file[note.key] = note.value
-
-    def word(self, hashed: str) -> str | None:
-        """Return what a hash stands for; None where no line has said it, or where it depends on the row."""
-        return None if hashed in self._torn else self.words.get(hashed)
-
-    def torn(self, hashed: str) -> bool:
-        """Say whether a hash stands for several names."""
-        return hashed in self._torn
+        for process, said in groupby(self._notes, key=itemgetter(3)):
+            self._before.setdefault(process, {}).update(map(_KEY_AND_VALUE, said))
+        self._notes, self._changes = notes, None
+        self._of_file.update(map(_KEY_AND_VALUE, notes))
+        words = self.words
+        self.torn.update(key for _, key, value, _, _ in notes if words.setdefault(key, value) != value)
 
     def by_row(self, hashed: str, rows: Ints, processes: Ints) -> list[str]:
         """Return what a torn hash stands for in some rows of the block."""
@@ -68,23 +64,32 @@ class Hashes:
         ]
 
     def _at(self, key: _Key, row: int) -> str:
-        changes = self._changes.get(key)
-        if changes:
+        if changes := self._changed().get(key):
             said = [word for at, word in changes if at <= row]
             # Before the first line of its own there is none but what it says next.
-            return said[-1] if said else self._before[key] or changes[0][1]
+            return said[-1] if said else self._before.get(key[0], {}).get(key[1]) or changes[0][1]
         known = self._said_by_line_of(key)
         if known is None:
             self.unsure += 1
             known = self._of_file.get(key[1]) or self.words[key[1]]
         return known
 
+    def _changed(self) -> dict[_Key, list[tuple[int, str]]]:
+        """Return what each process says in this block, from which row on."""
+        if self._changes is None:
+            self._changes = {}
+            for note in self._notes:
+                self._changes.setdefault((note.process, note.key), []).append((note.row, note.value))
+        return self._changes
+
     def _said_by_line_of(self, key: _Key) -> str | None:
         """Return what a process, else its parent, else the parent's parent... said last."""
         process: int | None = key[0]
         seen: set[int] = set()
         while process is not None and process not in seen:
-            if (known := self._now.get((process, key[1]))) is not None:
+            if changes := self._changed().get((process, key[1])):
+                return changes[-1][1]
+            if (known := self._before.get(process, {}).get(key[1])) is not None:
                 return known
             seen.add(process)
             process = self._parents.get(process)

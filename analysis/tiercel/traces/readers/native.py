@@ -79,10 +79,8 @@ class NativeScanner:
             raise MemoryError
         columns = {name: self._column(number, report.rows) for number, name in enumerate(COLUMNS)}
         texts = self._texts(self._library.tracescan_metadata, (), 0) if report.metadata else []
-        notes = [
-            Note(name, key, value, int(process), int(row))
-            for name, key, value, process, row in zip(*(texts[i::5] for i in range(5)), strict=True)
-        ]
+        words = (texts[::5], texts[1::5], texts[2::5], map(int, texts[3::5]), map(int, texts[4::5]))
+        notes = list(map(Note._make, zip(*words, strict=True)))
         return Block(
             columns, notes, report.lost_lines, report.lost_bytes, report.other_lines, bool(report.unfinished)
         )

@@ -18,6 +18,9 @@ _CHUNK = 1 << 20
 LONGEST_LINE = 16 << 20
 #: Text that is inflated at once: zeros shrink to a thousandth.
 _PIECE = 4 * _CHUNK
+#: What is said of a file that ends in the middle, as one does that is still being written.
+CUT_GZIP, CUT_LINE = "the gzip stream ends in the middle", "the last line has no end"
+UNFINISHED = (CUT_GZIP, CUT_LINE, "no events in it")
 _GZIP = b"\x1f\x8b"
 
 
@@ -47,16 +50,18 @@ class Lines:
                     continue
                 self._left_out(position - len(piece) + start, skipped)
                 skipped = 0
-            held.append(piece[start:])
             size += len(piece) - start
-            if size >= self._block:
-                block = b"".join(held)
-                cut = block.rfind(b"\n") + 1
-                if cut:
-                    yield block[:cut]
-                held, size = [block[cut:]], len(block) - cut
-                if size > LONGEST_LINE:
-                    held, size, skipped = [], 0, size
+            held.append(piece[start:] if start else piece)
+            if size < self._block:
+                continue
+            if b"\n" not in held[-1]:  # a long line, which whole ones may precede
+                held = [b"".join(held)]
+            *before, last = held
+            if cut := last.rfind(b"\n") + 1:
+                yield b"".join([*before, memoryview(last)[:cut]])
+                held, size = [last[cut:]], len(last) - cut
+            if size > LONGEST_LINE:
+                held, size, skipped = [], 0, size
         if skipped:
             self._left_out(position, skipped)
         block = b"".join(held)
@@ -134,9 +139,7 @@ class Lines:
                 else:
                     data = file.read(_CHUNK)
         if not inflater.eof:
-            self.warnings.append(
-                f"{self.path.name}: the gzip stream ends in the middle: what came after byte {read} is lost"
-            )
+            self.warnings.append(f"{self.path.name}: {CUT_GZIP}: what came after byte {read} is lost")
 
 
 def _salvaged(inflater: zlib._Decompress, data: bytes) -> Iterator[bytes]:
