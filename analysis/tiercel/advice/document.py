@@ -144,13 +144,11 @@ def moves_of(advice: Advice) -> list[Move]:
 
 
 def apply(advice: Advice, folder: Path) -> str:
-    """Write the staging script of the advised placement into `folder`; return the command to run instead.
-
-    UserError where nothing is to be moved.
-    """
+    """Write the staging script of the advised placement into `folder`; return the command to run instead,
+    empty where nothing is to be moved."""
     moves, best = moves_of(advice), advice.advised
     if best is None:
-        raise UserError("--apply: the files are best left where they are, so there is nothing to write")
+        return ""
     points = {str(advice.site.storages[s].mount_path()) for s in best.result.candidate.storages}
     script = folder / "stage.py"
     write_text(script, staging_script(moves, points), errors="surrogateescape")
