@@ -8,9 +8,7 @@ the code of the staging script (`placement/stage.py`).
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +24,7 @@ from tiercel.advice.stdin import Input
 from tiercel.advice.workset import Folder
 from tiercel.errors import RunFailed
 from tiercel.placement import stage
-from tiercel.placement.staging import Move, staging_script
+from tiercel.placement.staging import Move, staged_command, staging_script
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
@@ -300,7 +298,7 @@ def timed_script(folder: Path) -> Callable[[], float]:
     (folder / "moved").mkdir()
     script = folder / "stage.py"
     script.write_text(staging_script([Move(str(folder / "moved"), str(folder / "there"), True, True, True)]))
-    words = [shutil.which("python3") or sys.executable, str(script), "run", "--", "true"]
+    words = staged_command(script, ["true"])
 
     def run() -> float:
         began = time.monotonic()

@@ -15,7 +15,7 @@ from tiercel.advice.judge import Span
 from tiercel.advice.words import label, sentences
 from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
-from tiercel.placement.staging import Move, staging_script
+from tiercel.placement.staging import Move, staged_command, staging_script
 from tiercel.plain import plain
 from tiercel.statistics.summary import summarize
 
@@ -152,4 +152,4 @@ def apply(advice: Advice, folder: Path) -> str:
     points = {str(advice.site.storages[s].mount_path()) for s in best.result.candidate.storages}
     script = folder / "stage.py"
     write_text(script, staging_script(moves, points), errors="surrogateescape")
-    return f"python3 {shlex.quote(str(script))} run -- {shlex.join(advice.program)}"
+    return shlex.join(staged_command(script, advice.program))
