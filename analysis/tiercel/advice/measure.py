@@ -200,11 +200,14 @@ class Measuring:
                     others if len(at_home) > 1 else set()
                 )
                 result.differs = tuple(sorted({*result.differs, *wrong}))
-            if result.differs and result is not (self.advice.advised and self.advice.advised.result):
-                self.notes.append(
-                    f"its output on {result.candidate.name} differs from that at home: "
-                    f"{', '.join(result.differs[:3])}"
-                )
+        advised = self.advice.advised
+        unlike = [r for r in self.results.values() if r.differs and not (advised and r is advised.result)]
+        if unlike:
+            named = sorted({name for r in unlike for name in r.differs})
+            self.notes.append(
+                f"output on {', '.join(r.candidate.name for r in unlike)} differs from that at home: "
+                f"{', '.join(named[:3])}"
+            )
         if len(at_home) > 1 and varying:
             self.notes.append(
                 f"{len(varying)} of the files that it writes differ from run to run (times, random names "
