@@ -1,8 +1,8 @@
 """The command: asks `tiercel advise` about each program, then measures what is true, and prints both.
 
-What was measured stays in ``results/<site>/benchmarks-advise/<program>-<user>.json``; a program that has
-one is not
-measured again (`--again` does). A program that is not installed is named and left out.
+What was measured stays in ``results/<site>/benchmarks-advise/<program>-<user>.json``. An interrupted
+benchmark resumes: a program that has such a file is not measured again (`--again` does, for a new version). A
+program that is not installed is named and left out.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ def main(arguments: Sequence[str], adviser: Adviser = ask) -> int:
     except UserError as error:
         print(f"benchmarks.advise: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("benchmarks.advise: interrupted; the same command resumes it", file=sys.stderr)
+        return 130
 
 
 def _main(options: argparse.Namespace, adviser: Adviser) -> int:

@@ -14,7 +14,6 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,7 +24,7 @@ from benchmarks.advise.execute import execute
 from benchmarks.advise.places import Place
 from benchmarks.advise.programs import Program
 from tiercel.errors import RunFailed
-from tiercel.placement.staging import Move, staging_script
+from tiercel.placement.staging import Move, staged_command, staging_script
 from tiercel.site.model import Site
 
 Adviser = Callable[[Program, Site, Path, Path], dict[str, Any]]
@@ -35,15 +34,7 @@ _SLOW = 2.0
 
 def ask(program: Program, site: Site, folder: Path, answer: Path) -> dict[str, Any]:
     """Run `tiercel advise --json`; return its document, or ``{"failed": why}``."""
-    words = [
-        str(Path(sys.executable).parent / "tiercel"),
-        "advise",
-        "--site",
-        site.site,
-        "--json",
-        "-o",
-        str(answer),
-    ]
+    words = [sys.executable, "-m", "tiercel", "advise", "--site", site.site, "--json", "-o", str(answer)]
     words += ["--warm" if program.warm else "--cold", "--", *program.command(folder)]
     began = time.monotonic()
     done = subprocess.run(
@@ -67,7 +58,9 @@ class Truth:
     def __init__(self, name: str, program: Program, site: Site, homes: Sequence[str], answers: Path) -> None:
         self._name, self._program, self._site, self._homes = name, program, site, list(homes)
         self._answers = answers
-        self._template = Path(tempfile.mkdtemp(prefix=f"tiercel-{name}-", dir="/dev/shm"))
+        self._template = Path(f"/dev/shm/tiercel-benchmark-{name}-{os.geteuid()}")
+        shutil.rmtree(self._template, ignore_errors=True)  # a benchmark that was killed left it
+        self._template.mkdir(mode=0o700)
         self._places = {
             storage: Place(one.scratch_path() / "advise-benchmark" / name, self._template)
             for storage, one in site.storages.items()
@@ -130,7 +123,7 @@ class Truth:
             script = self._answers / self._name / "stage.py"
             script.parent.mkdir(parents=True, exist_ok=True)
             script.write_text(staging_script([Move(str(place.folder), str(there), True, True, True)]))
-            command = [sys.executable, str(script), "run", "--", *command]
+            command = staged_command(script, command)
         done = execute(command, place.folder, self._program.environment())
         wrong = done.failed
         if not wrong:

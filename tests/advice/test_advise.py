@@ -149,7 +149,7 @@ def test_every_run_reads_the_same_input(two: Project, inside: Path) -> None:
     assert advise(two, inside, *words, input="other\n").returncode == 2
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_ended_in_the_middle_nothing_is_left(two: Project, inside: Path, ending: signal.Signals) -> None:
     before = state(inside)
     words = [sys.executable, "-m", "tiercel", "advise", "-o", str(inside.parent / "answer"), "--", "sh", "-c",
@@ -171,6 +171,22 @@ def test_ended_in_the_middle_nothing_is_left(two: Project, inside: Path, ending:
     nothing_left(inside)
 
 
+def test_copies_are_removed_when_tiercel_is_killed_between_runs(tmp_path: Path) -> None:
+    copies = tmp_path / "copies"
+    (copies / "in").mkdir(parents=True)
+    code = (
+        "import os, pathlib, sys\nfrom tiercel.advice.isolation import guarded\n"
+        "with guarded() as remove_at_end:\n remove_at_end(pathlib.Path(sys.argv[1]))\n os.kill(0, 9)"
+    )
+    command = [sys.executable, "-c", code, str(copies)]
+    assert subprocess.run(command, check=False, start_new_session=True).returncode == -signal.SIGKILL
+    for _ in range(500):
+        if not copies.exists():
+            break
+        time.sleep(0.02)
+    assert not copies.exists()
+
+
 def test_what_cannot_be_tried_is_said(two: Project, inside: Path) -> None:
     assert "starts processes where" in advise(two, inside, "--", "srun", "true").stderr
     assert "is not a folder" in advise(two, inside, "--files", "no", "--", "true").stderr
@@ -186,24 +202,45 @@ def test_a_missing_program_is_refused_without_waiting_for_the_lock(two: Project,
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "no such program" in done.stderr
 
 
+#: Takes 1.2 s at home and 0.3 s on another file system, by its own choice: no disk's speed matters.
+CHOOSES = """
+import os, sys, time
+time.sleep(1.2 if os.stat(".").st_dev == int(sys.argv[1]) else 0.3)
+open("out", "w").write("done")
+"""
+
+
 def test_the_written_script_runs_the_program_where_the_user_stands(two: Project, inside: Path) -> None:
-    words = ["--minutes", "0.5", "--runs", "1000000", "--apply", "--json", "--", sys.executable, "-c", SYNCS]
-    done = advise(two, inside, *words)
-    if "best left where they are" in done.stderr:
-        pytest.skip("no move was decided here: a fast disk, or a busy machine")
+    program = [sys.executable, "-c", CHOOSES, str(inside.stat().st_dev)]
+    done = advise(two, inside, "--minutes", "2", "--runs", "1000000", "--apply", "--json", "--", *program)
     command = json.loads(done.stdout)["apply"]
     assert subprocess.run(command, shell=True, cwd=inside, check=False).returncode == 0
-    assert (inside / "out").read_text() == "x" * 300
+    assert (inside / "out").read_text() == "done"
 
 
-SYNCS = """
-import os
-with open("out", "w") as file:
-    for _ in range(300):
-        file.write("x")
-        file.flush()
-        os.fsync(file.fileno())
-"""
+def test_without_a_move_apply_still_answers(two: Project, inside: Path) -> None:
+    """0.3 s at home, 1.2 s elsewhere: nothing is to be moved."""
+    program = [sys.executable, "-c", CHOOSES.replace("==", "!="), str(inside.stat().st_dev)]
+    done = advise(two, inside, "--minutes", "0.3", "--apply", "--", *program)
+    assert done.returncode == 0 and done.stdout.count("main") >= 1 and "--apply" in done.stderr
+    assert not (inside / "stage.py").exists()
+
+
+@pytest.mark.parametrize("path", ["out", "{folder}/out"])
+def test_where_mounts_are_forbidden_the_program_does_not_run(two: Project, inside: Path, path: str) -> None:
+    before = state(inside)
+    words = [sys.executable, "-m", "tiercel", "advise", "--", "sh", "-c",
+             f"echo x >{path.format(folder=inside)}"]  # fmt: skip
+    forbid = 'echo 0 >/proc/sys/user/max_mnt_namespaces && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "-Ur", "sh", "-c", forbid, "sh", *words],
+        cwd=inside, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if "max_mnt_namespaces" in done.stderr and "tiercel" not in done.stderr:
+        pytest.skip(f"the limit cannot be set: {done.stderr.strip()}")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "user.max_mnt_namespaces is 0" in done.stderr and "--once" in done.stderr
+    assert state(inside) == before
 
 
 @pytest.mark.skipif(program("tiercel-replay") is None, reason="needs tiercel-replay")

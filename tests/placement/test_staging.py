@@ -110,6 +110,21 @@ def test_a_copy_is_the_same_in_all_that_a_program_sees(tmp_path: Path, home: Pat
 
 
 @needs_mounts
+def test_attributes_of_a_folder_are_brought_back(tmp_path: Path, home: Path) -> None:
+    """An access control list is such an attribute, too. A folder's time does not tell that one changed."""
+    try:
+        os.setxattr(tmp_path, "user.probe", b"1")
+    except OSError as error:
+        pytest.skip(f"no attributes here: {error.strerror}")
+    code = (
+        "import os; os.setxattr('deep', 'user.x', b'1'); os.mkdir('new'); os.setxattr('new', 'user.x', b'2')"
+    )
+    done = staged(script(tmp_path, folder(home, tmp_path)), "run", "--", sys.executable, "-c", code, cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.getxattr(home / "deep", "user.x") == b"1" and os.getxattr(home / "new", "user.x") == b"2"
+
+
+@needs_mounts
 def test_a_program_runs_with_its_folder_elsewhere_and_brings_back_what_it_changed(
     tmp_path: Path, home: Path
 ) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tiercel.advice import seen
 from tiercel.advice.answer import Advice, Result
-from tiercel.advice.bench import HOME, Bench, Candidate, Trial, resident, script_seconds
+from tiercel.advice.bench import HOME, Bench, Candidate, Trial, resident, timed_script
 from tiercel.advice.isolation import no_isolation
 from tiercel.advice.measure import RUNS, SECONDS, Measuring
 from tiercel.advice.stdin import Input
@@ -67,8 +67,12 @@ def advise(
     """
     began = time.monotonic()
     argv, command = command_of(program, site, options)
+    if forbidden := no_isolation():
+        raise UserError(
+            f"{forbidden}, so a trial could write to the program's own files. `tiercel advise --once -- "
+            "PROGRAM` estimates from one run in place"
+        )
     cwd = os.path.realpath(Path.cwd())
-    forbidden = no_isolation()
     mounts = read_mounts()
     named = first_folders(argv, cwd, options.files)
     site = _scratch_outside(site, named)
@@ -78,9 +82,7 @@ def advise(
     _check_size(folders, minutes)
     cold = not resident(folders) if options.cold is None else options.cold
     stdin = Input()
-    bench = Bench(site, argv, cwd, folders, cold, stdin, command, isolated=not forbidden)
-    if forbidden:
-        _check_movable(folders, cwd, argv, forbidden)
+    bench = Bench(site, argv, cwd, folders, cold, stdin, command)
     with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="tiercel-advise-") as place:
         for storage in site.storages.values():
             stack.callback(_remove_empty, storage)
@@ -88,13 +90,10 @@ def advise(
         log = None if options.files or command is not None or no_strace() else Path(place) / "trace"
         progress("first run, at home" + ("" if log is None else ", traced"))
         first = _first(bench, log, minutes * 60 * _FIRST, argv[0])
-        advice = Advice(site, tuple(program), cwd, tuple(folders), runs_sharing=options.runs, cold=cold,
-                        script=script_seconds(Path(place)))  # fmt: skip
+        advice = Advice(site, tuple(program), cwd, tuple(folders), runs_sharing=options.runs, cold=cold)
         parts = []
         if log is not None:
             found = seen.read(log)
-            if forbidden:
-                _check_relative(found, folders, forbidden)
             used, outside = after_trace(folders, found, site, mounts)
             notes += _outside(outside)
             parts = parts_of(used, found)
@@ -115,7 +114,7 @@ def advise(
                 advice.results[result.candidate.name] = result
             wanted = began + (RUNS * first.seconds + SECONDS if options.minutes is None else minutes * 60)
             measuring = Measuring(bench, advice, began + minutes * 60, wanted, parts, progress, options.seed,
-                                  code=first.code or 0)  # fmt: skip
+                                  code=first.code or 0, script=timed_script(Path(place)))  # fmt: skip
             try:
                 advice = measuring.measure(first)
             except RunFailed as failure:
@@ -226,21 +225,6 @@ def _check_size(folders: Sequence[Folder], minutes: float) -> None:
             f"{minutes:g} min; "
             "name smaller folders with --files, or give --minutes more"
         )
-
-
-def _check_movable(folders: Sequence[Folder], cwd: str, argv: Sequence[str], why: str) -> None:
-    """Without namespaces the program runs in a copy of its folder, if it uses that by relative paths."""
-    if no_strace() or len(folders) != 1 or not f"{cwd}/".startswith(f"{folders[0].path}/"):
-        raise UserError(_unmovable(why, f"{argv[0]} uses more than the folder in which it is started"))
-
-
-def _check_relative(found: seen.Seen, folders: Sequence[Folder], why: str) -> None:
-    if any(name.startswith(folders[0].path + "/") for name in found.data()):
-        raise UserError(_unmovable(why, f"the program names {folders[0].path} by its absolute path"))
-
-
-def _unmovable(why: str, reason: str) -> str:
-    return f"{why}, and {reason}: it cannot be tried elsewhere. `tiercel advise --once` estimates it"
 
 
 # -- the first run, and what to try --------------------------------------------------------------------------

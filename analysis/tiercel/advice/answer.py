@@ -83,14 +83,18 @@ class Advice:
     results: dict[str, Result] = field(default_factory=dict)
     runs_sharing: float = 1.0
     """How many runs use what is copied in once."""
-    script: float = 0.0
-    """Seconds that the staging script takes in addition to copying."""
+    script_runs: list[float] = field(default_factory=list)
+    """Seconds of the staging script in addition to copying, once per round."""
     cold: bool = False
     program_runs: int = 0
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
     estimate: Estimate | None = None
     method: Literal["trials", "replay", "nothing"] = "trials"
+
+    @property
+    def script(self) -> float:
+        return median(self.script_runs) if self.script_runs else 0.0
 
     @property
     def home(self) -> str:

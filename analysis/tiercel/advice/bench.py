@@ -8,12 +8,10 @@ the code of the staging script (`placement/stage.py`).
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +24,7 @@ from tiercel.advice.stdin import Input
 from tiercel.advice.workset import Folder
 from tiercel.errors import RunFailed
 from tiercel.placement import stage
-from tiercel.placement.staging import Move, staging_script
+from tiercel.placement.staging import Move, staged_command, staging_script
 from tiercel.runs.scratch import Scratch, space_problem
 from tiercel.site.model import Site, Stack
 
@@ -100,14 +98,14 @@ class Bench:
     stdin: Input
     command: Sequence[str] | None = None
     """The launcher's words before each process of a parallel program; None: one process."""
-    isolated: bool = True
-    quiet: bool = True
     _exits: ExitStack = field(default_factory=ExitStack, init=False)
     _roots: dict[str, Path] = field(default_factory=dict, init=False)
     _copies: dict[tuple[str, str], _Copy] = field(default_factory=dict, init=False)
     runs: int = field(default=0, init=False)
+    _guard: Callable[[Path], None] = field(init=False)
 
     def __enter__(self) -> Bench:
+        self._guard = self._exits.enter_context(isolation.guarded())
         return self
 
     def __exit__(
@@ -167,7 +165,9 @@ class Bench:
             needed = sum(f.size for f in self.folders)
             if problem := space_problem(stack, needed):
                 raise RunFailed(problem)
-            scratch = self._exits.enter_context(Scratch(stack, f"advise-{os.uname().nodename}-{os.getpid()}"))
+            scratch = Scratch(stack, f"advise-{os.uname().nodename}-{os.getpid()}")
+            self._guard(scratch.data.parent)
+            self._exits.enter_context(scratch)
             self._roots[storage] = scratch.data
         return self._roots[storage]
 
@@ -238,22 +238,14 @@ class Bench:
         argv = list(self.argv) if log is None else seen.traced(self.argv, log)
         binds: list[tuple[str, str]] | None = [(copy.place, copy.source) for copy in placed]
         cwd = self.cwd
-        if not self.isolated:
-            cwd = next(
-                c.place + cwd.removeprefix(c.source) for c in placed if f"{cwd}/".startswith(c.source + "/")
-            )
-            binds = None
-        elif self.command is not None:
+        if self.command is not None:
             argv = [*self.command, *isolation.rank_command(argv, binds or [], cwd)]
             binds, cwd = None, "/"
         with tempfile.TemporaryFile() as errors, self.stdin.opened() as given:
             streams: dict[str, int | IO[bytes] | None] = {
                 "stdin": given, "stdout": subprocess.DEVNULL, "stderr": errors,
             }  # fmt: skip
-            done = isolation.run(
-                argv, binds, cwd, timeout=timeout, traced=log is not None,
-                folders=[str(root.parent) for root in self._roots.values()], streams=streams,
-            )  # fmt: skip
+            done = isolation.run(argv, binds, cwd, timeout=timeout, traced=log is not None, streams=streams)
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - 4096))
             lines = errors.read().decode(errors="replace").strip().splitlines()
         return done, lines[-1] if lines else ""
@@ -300,19 +292,20 @@ def _read(place: str) -> None:
                 left -= len(block)
 
 
-def script_seconds(folder: Path) -> float:
-    """Return the seconds of the staging script as users start it, with `true` and an empty folder: the longer
-    of two times."""
+def timed_script(folder: Path) -> Callable[[], float]:
+    """Return a function that runs the staging script as users start it, with `true` and an empty folder; it
+    returns the seconds that this takes."""
     (folder / "moved").mkdir()
     script = folder / "stage.py"
     script.write_text(staging_script([Move(str(folder / "moved"), str(folder / "there"), True, True, True)]))
-    words = [shutil.which("python3") or sys.executable, str(script), "run", "--", "true"]
-    taken = []
-    for _ in range(2):
+    words = staged_command(script, ["true"])
+
+    def run() -> float:
         began = time.monotonic()
         subprocess.run(words, check=False, capture_output=True, stdin=subprocess.DEVNULL)
-        taken.append(time.monotonic() - began)
-    return max(taken)
+        return time.monotonic() - began
+
+    return run
 
 
 def resident(folders: Sequence[Folder], most: int = 2000) -> bool:

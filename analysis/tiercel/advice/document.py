@@ -15,7 +15,7 @@ from tiercel.advice.judge import Span
 from tiercel.advice.words import label, sentences
 from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
-from tiercel.placement.staging import Move, staging_script
+from tiercel.placement.staging import Move, staged_command, staging_script
 from tiercel.plain import plain
 from tiercel.statistics.summary import summarize
 
@@ -144,14 +144,12 @@ def moves_of(advice: Advice) -> list[Move]:
 
 
 def apply(advice: Advice, folder: Path) -> str:
-    """Write the staging script of the advised placement into `folder`; return the command to run instead.
-
-    UserError where nothing is to be moved.
-    """
+    """Write the staging script of the advised placement into `folder`; return the command to run instead,
+    empty where nothing is to be moved."""
     moves, best = moves_of(advice), advice.advised
     if best is None:
-        raise UserError("--apply: the files are best left where they are, so there is nothing to write")
+        return ""
     points = {str(advice.site.storages[s].mount_path()) for s in best.result.candidate.storages}
     script = folder / "stage.py"
     write_text(script, staging_script(moves, points), errors="surrogateescape")
-    return f"python3 {shlex.quote(str(script))} run -- {shlex.join(advice.program)}"
+    return shlex.join(staged_command(script, advice.program))

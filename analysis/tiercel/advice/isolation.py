@@ -6,8 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,14 +51,12 @@ def run(
     *,
     timeout: float | None = None,
     traced: bool = False,
-    folders: Sequence[str] = (),
     streams: Mapping[str, int | IO[bytes] | None] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Run:
     """Run `argv` in `cwd` with each (copy, folder) of `binds` mounted over the folder; None: no namespace.
 
-    `folders` are removed should tiercel be killed meanwhile. `streams`: stdin, stdout, stderr of the program.
-    Ctrl-C ends the program and all that it started.
+    `streams`: stdin, stdout, stderr of the program. Ctrl-C ends the program and all that it started.
     """
     order = {
         "argv": list(argv),
@@ -66,7 +64,6 @@ def run(
         "cwd": cwd,
         "timeout": timeout,
         "traced": traced,
-        "folders": list(folders),
     }
     orders, ours = os.pipe()
     answers, theirs = os.pipe()
@@ -96,6 +93,23 @@ def run(
     answer = json.loads(said)
     code = None if answer["timed_out"] else answer["code"]
     return Run(answer["seconds"], code, tuple(answer["left"]), answer["failed"], answer["queued"])
+
+
+@contextmanager
+def guarded() -> Iterator[Callable[[Path], None]]:
+    """Yield a function that takes folders to remove when tiercel ends, even if it is killed.
+
+    Another process does that, in a session of its own: a closed terminal does not end it.
+    """
+    command = [sys.executable, "-I", "-S", "-B", _STAGE, "guard"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as process:
+        stdin = process.stdin
+        assert stdin is not None
+
+        def remove_at_end(folder: Path) -> None:
+            stdin.write(os.fsencode(folder) + b"\0")
+
+        yield remove_at_end
 
 
 @cache

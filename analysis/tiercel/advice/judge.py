@@ -3,7 +3,7 @@
 Both samples are logarithms of measured seconds. The stated interval is one in which another comparison of
 `AGAIN` runs each lies (a prediction interval; G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991).
 A storage is faster only if all of that interval is above 1 and Student's t test, corrected for the number of
-storages (Bonferroni), agrees. An interval that is wider than `WIDEST` decides nothing.
+storages (Bonferroni), agrees. An interval that is wider than `WIDEST` decides nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Outcome = Literal["faster", "slower", "same", "not decided"]
 WORTH = 0.03
 #: The stated interval holds another comparison of so many runs.
 AGAIN = 3
-#: An interval whose high end is more than so many times its low end decides nothing.
+#: An interval whose high end is more than so many times its low end makes no storage slower or the same.
 WIDEST = 5.0
 #: Rounds of one measurement, at most.
 MOST = 12
@@ -98,10 +98,10 @@ def _decided(
     claim = t_bound(_ALPHA / 2 / among, freedom) * max(spread, _CLAIM_SD) * math.sqrt(variance)
     again = t_bound(_ALPHA / 2, freedom) * max(spread, _STATED_SD) * math.sqrt(variance + 2 / AGAIN)
     ratio = Span(math.exp(centre), math.exp(least - again), math.exp(centre + again))
-    if again > math.log(WIDEST) / 2:
-        return ratio, "not decided"
     if least - max(claim, again) > 0 and centre > math.log1p(WORTH):
         return ratio, "faster"
+    if again > math.log(WIDEST) / 2:
+        return ratio, "not decided"
     if centre + claim < 0:
         return ratio, "slower"
     return ratio, "same" if centre + claim < 2 * math.log1p(WORTH) else "not decided"

@@ -20,8 +20,8 @@ Progress = Callable[[str], None]
 LEAST = 2
 #: A placement is given up when its first run takes so many times as long as home's, and a second more.
 _TOO_SLOW, _PATIENCE_S = 1.5, 1.0
-#: It is left, too, when that run takes so many times as long.
-_SLOWER = 1.3
+#: It is left, too, when that run takes so many times as long, and half a second more: one run says little.
+_SLOWER, _SLOWER_S = 1.3, 0.5
 #: Placements that are so much slower than the best one are left after two rounds.
 _BEHIND = 1.25
 #: In how many trials copying is measured, and outputs are compared.
@@ -46,6 +46,8 @@ class Measuring:
     seed: int = 1
     notes: list[str] = field(default_factory=list)
     code: int = 0
+    script: Callable[[], float] = lambda: 0.0
+    """Runs the staging script; returns its seconds. Measured in each round: they vary as the runs do."""
 
     @property
     def results(self) -> dict[str, Result]:
@@ -70,6 +72,7 @@ class Measuring:
                 continue
             self.progress(f"first run on {result.candidate.name}")
             self._try(result, _TOO_SLOW * first.seconds + _PATIENCE_S, first.seconds, keep=False)
+        self.advice.script_runs.append(self.script())
 
     def _rounds(self) -> None:
         longest = 0.0
@@ -89,6 +92,7 @@ class Measuring:
                     result, 3 * max(at_home) + _PATIENCE_S if at_home else None, max(at_home, default=None)
                 )
             self._leave_behind()
+            self.advice.script_runs.append(self.script())
             longest = max(longest, time.monotonic() - now)
             if number == 0 and time.monotonic() + 2 * longest < self.wanted:
                 self._add_part()
@@ -121,7 +125,7 @@ class Measuring:
         except RunFailed as failure:
             if name == HOME:
                 raise
-            result.why_not = str(failure)
+            _give_up(result, str(failure))
             return
         if trial.copy_in is not None:
             result.copies_in.append(trial.copy_in)
@@ -134,7 +138,7 @@ class Measuring:
             )
             return
         if trial.code != self.code:
-            result.why_not = _failure(trial)
+            _give_up(result, _failure(trial))
             if name == HOME:
                 raise RunFailed(f"it does not end the same way each time: {_failure(trial)}")
             return
@@ -142,7 +146,7 @@ class Measuring:
             result.copies_out.append(trial.copy_out)
         if keep or self.bench.cold:
             result.trials.append(trial)
-        elif run is not None and trial.seconds - trial.queued > _SLOWER * run:
+        elif run is not None and trial.seconds - trial.queued > _SLOWER * run + _SLOWER_S:
             result.at_least = (trial.seconds - trial.queued) / run
             result.why_not = f"left after its first run, which took {trial.seconds:.3g} s"
 
@@ -196,12 +200,26 @@ class Measuring:
                     others if len(at_home) > 1 else set()
                 )
                 result.differs = tuple(sorted({*result.differs, *wrong}))
+        advised = self.advice.advised
+        unlike = [r for r in self.results.values() if r.differs and not (advised and r is advised.result)]
+        if unlike:
+            named = sorted({name for r in unlike for name in r.differs})
+            self.notes.append(
+                f"output on {', '.join(r.candidate.name for r in unlike)} differs from that at home: "
+                f"{', '.join(named[:3])}"
+            )
         if len(at_home) > 1 and varying:
             self.notes.append(
                 f"{len(varying)} of the files that it writes differ from run to run (times, random names "
                 f"or contents), "
                 f"as {varying[0]}"
             )
+
+
+def _give_up(result: Result, why: str) -> None:
+    """Leave a placement on which the program does not run to its end: its times say nothing."""
+    result.why_not = why
+    result.trials.clear()
 
 
 def _failure(trial: Trial) -> str:

@@ -20,31 +20,10 @@ PROGRAM_FILES = re.compile(
     r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/__pycache__/|\.so(?:\.\d+)*$|\.pyc$|/\.pyenv/|/\.venv/|/conda/"
 )
 _CALLS = [
-    "?open",
-    "openat",
-    "?openat2",
-    "?creat",
-    "?mkdir",
-    "mkdirat",
-    "?rename",
-    "renameat",
-    "?renameat2",
-    "?link",
-    "linkat",
-    "?symlink",
-    "symlinkat",
-    "?unlink",
-    "unlinkat",
-    "?rmdir",
-    "?truncate",
-    "?mknod",
-    "mknodat",
-    "fsync",
-    "fdatasync",
-    "msync",
-    "sync_file_range",
-    "syncfs",
-]
+    "?open", "openat", "?openat2", "?creat", "?mkdir", "mkdirat", "?rename", "renameat", "?renameat2",
+    "?link", "linkat", "?symlink", "symlinkat", "?unlink", "unlinkat", "?rmdir", "?truncate", "?mknod",
+    "mknodat", "fsync", "fdatasync", "msync", "sync_file_range", "syncfs",
+]  # fmt: skip
 _SYNCS = frozenset(("fsync", "fdatasync", "msync", "sync_file_range", "syncfs"))
 _REMOVES = frozenset(("unlink", "unlinkat", "rmdir"))
 _LINE = re.compile(r"^\d+ +(\w+)\((.*)\) += (-?\d+)(?:<(.*)>)?")
@@ -83,24 +62,8 @@ class Seen:
 def traced(argv: Sequence[str], log: Path) -> list[str]:
     """Return the command that runs `argv` under strace, which writes to `log`."""
     # -DDD: the program stays our child.
-    return [
-        "strace",
-        "-DDD",
-        "-f",
-        "-qq",
-        "-y",
-        "--seccomp-bpf",
-        "-e",
-        "signal=none",
-        "-s",
-        "4096",
-        "-e",
-        f"trace={','.join(_CALLS)}",
-        "-o",
-        str(log),
-        "--",
-        *argv,
-    ]
+    options = ["-DDD", "-f", "-qq", "-y", "--seccomp-bpf", "-e", "signal=none", "-s", "4096"]
+    return ["strace", *options, "-e", f"trace={','.join(_CALLS)}", "-o", str(log), "--", *argv]
 
 
 def read(log: Path) -> Seen:

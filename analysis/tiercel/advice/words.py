@@ -82,14 +82,14 @@ def _move(advice: Advice, best: Judged) -> str:
 
 def _stay(advice: Advice) -> str:
     home = label(advice, advice.home)
-    near = advice.judged[0]
-    name = title(advice, near.result)
     if advice.decided:
         return f"Leave the files where they are ({home}): no other storage is faster once copying is counted."
+    near = next(j for j in advice.judged if j.total.outcome == "not decided")
+    name = title(advice, near.result)
     vary = max(spread_of(advice.results[HOME].seconds), spread_of(near.result.seconds))
     return (
-        f"Not decided, so leave the files where they are ({home}): with copying, {name} is "
-        f"{_times(near.total.ratio)} faster, and runs vary by {format_share(vary)}. {_needed(advice, near)}"
+        f"Not decided, so leave the files where they are ({home}): with copying, {name} would be "
+        f"{_compared(near.total.ratio)}, and runs vary by {format_share(vary)}. {_needed(advice, near)}"
     )
 
 
@@ -175,6 +175,13 @@ def _untried(advice: Advice) -> list[Result]:
 
 def _per(advice: Advice) -> str:
     return f" to each of {advice.runs_sharing:g} runs" if advice.runs_sharing > 1 else ""
+
+
+def _compared(ratio: Span) -> str:
+    """Return a ratio that may be on either side of 1 in words."""
+    if ratio.median >= 1:
+        return f"{_times(ratio)} faster"
+    return f"{_times(Span(1 / ratio.median, 1 / ratio.high, 1 / ratio.low))} slower"
 
 
 def _times(ratio: Span) -> str:

@@ -19,26 +19,10 @@ from tiercel.site.model import Site
 from tiercel.site.mounts import Mount, mount_of
 
 #: Folders that others use, too: they are not copied, folders in them are.
-_SHARED = frozenset(
-    (
-        "/",
-        "/tmp",
-        "/var/tmp",
-        "/dev/shm",
-        "/home",
-        "/root",
-        "/scratch",
-        "/var",
-        "/opt",
-        "/mnt",
-        "/srv",
-        "/media",
-        "/work",
-        "/data",
-        "/lustre",
-        "/gpfs",
-    )
-)
+_SHARED = {
+    "/", "/tmp", "/var/tmp", "/dev/shm", "/home", "/root", "/scratch", "/var", "/opt", "/mnt", "/srv",
+    "/media", "/work", "/data", "/lustre", "/gpfs",
+}  # fmt: skip
 _SCRIPTS = (".py", ".sh", ".pl", ".R", ".jl", ".rb", ".lua")
 #: Reading less than this share of all that is read, or than these bytes, does not make a folder part of the
 #: set.

@@ -112,6 +112,8 @@ def advise(
         print_json({**document(advice), "folder": str(folder), "apply": command or None})
     else:
         print_advice(advice, page, command)
+    if apply and not command:
+        print("tiercel: --apply: nothing is to be moved, so no script was written", file=sys.stderr)
 
 
 def _folder(output: Path | None, results: Path, name: str) -> Path:

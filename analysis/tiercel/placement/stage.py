@@ -70,7 +70,7 @@ def scan(root: str, digests: bool = False) -> Scan:
         if stat.S_ISDIR(seen.st_mode):
             if seen.st_dev != top.st_dev:
                 raise Problem(f"{at(root, name)}: is a mount point, which is not copied")
-            found[name] = [seen.st_mode, seen.st_uid, seen.st_gid]
+            found[name] = [seen.st_mode, seen.st_uid, seen.st_gid, _attributes(at(root, name))]
             with os.scandir(at(root, name)) as entries:
                 for entry in entries:
                     if not (name == "" and entry.name == _INCOMING):
@@ -81,6 +81,13 @@ def scan(root: str, digests: bool = False) -> Scan:
         if digests and stat.S_ISREG(seen.st_mode):
             found[name].append(digest(at(root, name)))
     return found
+
+
+def _attributes(path: str) -> Dict[str, str]:
+    """Return the extended attributes of a folder (an ACL is one), as hexadecimal digits."""
+    with suppress(OSError):
+        return {n: os.getxattr(path, n).hex() for n in sorted(os.listxattr(path))}
+    return {}
 
 
 def digest(path: str) -> str:
@@ -237,22 +244,22 @@ def apply(
     os.mkdir(incoming, 0o700)
     puts: list[str] = []
     folders: list[str] = []
-    facts: dict[str, list[int]] = {}
+    facts: dict[str, list[object]] = {}
     links: dict[tuple[int, int], str] = {}
     gone = sorted((n for n in paths if not os.path.lexists(at(source, n))), reverse=True)
     for name in sorted(set(paths) - set(gone)):
         seen = os.lstat(at(source, name))
         if stat.S_ISDIR(seen.st_mode):
             folders.append(name)
-            facts[name] = _facts(seen)
+            facts[name] = _facts(at(source, name))
         elif not stat.S_ISSOCK(seen.st_mode):
             _copy_one(at(source, name), f"{incoming}/{len(puts)}", links)
             puts.append(name)
     for name in [n for n in paths if n]:
         parent = name.rpartition("/")[0]
         if os.path.isdir(at(source, parent)):
-            facts[parent] = _facts(os.lstat(at(source, parent)))
-    times = None if known is None else {n: known[n][2:4] for n in paths if len(known.get(n, ())) > 3}
+            facts[parent] = _facts(at(source, parent))
+    times = None if known is None else {n: known[n][2:4] for n in paths if len(known.get(n, ())) > 4}
     journal = {"gone": gone, "folders": folders, "puts": puts, "facts": facts, "known": times, "done": done}
     with open(f"{incoming}/journal.new", "w", encoding="ascii") as file:
         json.dump(journal, file)
@@ -260,8 +267,21 @@ def apply(
     finish(target)
 
 
-def _facts(seen: os.stat_result) -> list[int]:
-    return [seen.st_mode, seen.st_uid, seen.st_gid, seen.st_atime_ns, seen.st_mtime_ns]
+def _facts(folder: str) -> list[object]:
+    seen = os.lstat(folder)
+    times = [seen.st_atime_ns, seen.st_mtime_ns]
+    return [seen.st_mode, seen.st_uid, seen.st_gid, *times, _attributes(folder)]
+
+
+def _set_facts(folder: str, facts: Sequence[Any]) -> None:
+    mode, uid, gid, accessed, modified, attributes = facts
+    with suppress(OSError):
+        os.chown(folder, uid, gid)
+    os.chmod(folder, stat.S_IMODE(mode))
+    for name, value in attributes.items():
+        with suppress(OSError):  # the storage does not know it
+            os.setxattr(folder, name, bytes.fromhex(value))
+    os.utime(folder, ns=(accessed, modified))
 
 
 def _incoming(target: str) -> str:
@@ -297,12 +317,8 @@ def finish(target: str) -> None:
                 _clear(at(target, name), name, journal["known"], replaced=True)
             os.rename(f"{incoming}/{number}", at(target, name))
     for name in sorted(journal["facts"], reverse=True):
-        mode, uid, gid, accessed, modified = journal["facts"][name]
         if os.path.isdir(at(target, name)):
-            with suppress(OSError):
-                os.chown(at(target, name), uid, gid)
-            os.chmod(at(target, name), stat.S_IMODE(mode))
-            os.utime(at(target, name), ns=(accessed, modified))
+            _set_facts(at(target, name), journal["facts"][name])
     if journal["done"]:
         with suppress(OSError):  # the copies are gone
             open(journal["done"], "w").close()
@@ -801,15 +817,9 @@ def supervised(orders: int, answers: int) -> None:
     with open(orders, encoding="utf-8", errors="surrogateescape") as file:
         order = json.load(file)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tiercel = os.getppid()
 
     def stop(*_: object) -> None:
         end_all()
-        for folder in (
-            order["folders"] if os.getppid() != tiercel else ()
-        ):  # it was killed: its copies go, too
-            with suppress(OSError):
-                remove(folder)
         os._exit(1)
 
     signal.signal(signal.SIGTERM, stop)
@@ -819,9 +829,22 @@ def supervised(orders: int, answers: int) -> None:
         json.dump(answer, file)
 
 
+def guard() -> None:
+    """Remove the folders that tiercel names on standard input, once it has ended or was killed."""
+    folders = sys.stdin.buffer.read().split(b"\0")[:-1]
+    deadline = time.monotonic() + 10
+    for folder in map(os.fsdecode, folders):
+        while os.path.lexists(folder) and time.monotonic() < deadline:  # a program may still be dying there
+            with suppress(OSError):
+                remove(folder)
+            time.sleep(0.05)
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["supervised"]:
         supervised(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1:2] == ["guard"]:
+        guard()
     elif sys.argv[1:2] == ["enter"]:  # of one rank of a parallel program: binds as JSON, then the program
         enter(json.loads(sys.argv[2]))
         os.chdir(sys.argv[3])

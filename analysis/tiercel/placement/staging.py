@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -41,6 +42,15 @@ class Move:
     folder: bool
     brings_in: bool
     brings_out: bool
+
+
+def staged_command(script: Path, program: Sequence[str]) -> list[str]:
+    """Return the command that runs a program with the staging script.
+
+    It names tiercel's own interpreter, without its packages (-S): a `python3` that is a wrapper of pyenv or
+    conda takes twice as long to start.
+    """
+    return [os.path.realpath(sys.executable), "-S", str(script), "run", "--", *program]
 
 
 def staging_script(moves: Sequence[Move], mounts: Iterable[str] = ()) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, programs, python_with, run, script
+from benchmarks.advise.programs.base import Program, programs, run, script
 
 _FILES, _ROWS = 4, 500_000
 
@@ -12,9 +12,7 @@ _FILES, _ROWS = 4, 500_000
 @programs.register("duckdb-spill")
 class DuckSpill(Program):
     title = "DuckDB, a sort of 4 Parquet files in 60 MB of memory, which spills"
-
-    def missing(self) -> str | None:
-        return None if python_with("duckdb") else "duckdb is not there (pip install duckdb)"
+    module = "duckdb pip install duckdb"
 
     def make(self, folder: Path) -> None:
         (folder / "spill").mkdir()

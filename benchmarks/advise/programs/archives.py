@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import (
     Program,
-    lacks,
     make_tree,
     path_of,
     programs,
@@ -33,8 +32,7 @@ class Dpkg(Program):
     title = "dpkg, unpacks a package of 300 files, each synced"
     _count = 300
 
-    def missing(self) -> str | None:
-        return lacks("dpkg", "dpkg-deb dpkg")
+    needs = ("dpkg", "dpkg-deb dpkg")
 
     def make(self, folder: Path) -> None:
         database = folder / "root/var/lib/dpkg"
@@ -67,9 +65,7 @@ class Dpkg(Program):
 @programs.register("pip-install")
 class Pip(Program):
     title = f"pip, installs a wheel of {_FILES} files"
-
-    def missing(self) -> str | None:
-        return None if python_with("pip") else "pip is not there (Debian: apt install python3-pip)"
+    module = "pip Debian: apt install python3-pip"
 
     def make(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="tiercel-wheel-") as name:
@@ -109,8 +105,7 @@ class Rsync(Program):
     title = "rsync, copies a tree of 1,000 small files"
     _count = 1000
 
-    def missing(self) -> str | None:
-        return lacks("rsync")
+    needs = ("rsync",)
 
     def make(self, folder: Path) -> None:
         make_tree(folder / "tree", self._count, _SIZE)
@@ -125,9 +120,7 @@ class Rsync(Program):
 @programs.register("7z-unpack")
 class SevenUnpack(Program):
     title = f"7z, unpacks {_FILES} files"
-
-    def missing(self) -> str | None:
-        return lacks("7z p7zip-full")
+    needs = ("7z p7zip-full",)
 
     def make(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="tiercel-7z-") as name:
@@ -147,8 +140,7 @@ class Grep(Program):
     warm = True
     _count = 800
 
-    def missing(self) -> str | None:
-        return lacks("grep")
+    needs = ("grep",)
 
     def make(self, folder: Path) -> None:
         make_tree(folder / "tree", self._count, 100_000)

@@ -31,9 +31,17 @@ class Program(ABC):
     warm: bool = False
     """Its inputs were used just before, so they are in the page cache; else they are evicted from it."""
 
+    needs: tuple[str, ...] = ()
+    """Its tools, each a name on PATH and Debian's name of the package."""
+    module: str = ""
+    """A Python module that it needs, and how to install it."""
+
     def missing(self) -> str | None:
         """Return what to install, or None when everything is there."""
-        return None
+        name, _, how = self.module.partition(" ")
+        if name and not python_with(name):
+            return f"{name} is not there ({how})"
+        return lacks(*self.needs)
 
     @abstractmethod
     def make(self, folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
+from benchmarks.advise.programs.base import Program, path_of, programs, run
 
 _UNITS = 60
 
@@ -12,9 +12,7 @@ _UNITS = 60
 @programs.register("make-c")
 class MakeC(Program):
     title = f"make and gcc, a project of {_UNITS} C files"
-
-    def missing(self) -> str | None:
-        return lacks("make", "gcc")
+    needs = ("make", "gcc")
 
     def make(self, folder: Path) -> None:
         for place in ("src", "include"):

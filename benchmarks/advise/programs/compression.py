@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run, text
+from benchmarks.advise.programs.base import Program, path_of, programs, run, text
 
 
 def _digest(data: bytes) -> str:
@@ -15,9 +15,7 @@ def _digest(data: bytes) -> str:
 @programs.register("zstd")
 class Zstd(Program):
     title = "zstd -1, a file of 240 MB"
-
-    def missing(self) -> str | None:
-        return lacks("zstd")
+    needs = ("zstd",)
 
     def make(self, folder: Path) -> None:
         piece = text(6_000_000, 3)
@@ -38,9 +36,7 @@ class Zstd(Program):
 @programs.register("xz")
 class Xz(Program):
     title = "xz -9, a file of 4 MB: computes only"
-
-    def missing(self) -> str | None:
-        return lacks("xz xz-utils")
+    needs = ("xz xz-utils",)
 
     def make(self, folder: Path) -> None:
         (folder / "data").write_bytes(text(4_000_000, 4))

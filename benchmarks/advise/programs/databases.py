@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, python_with, run, script
+from benchmarks.advise.programs.base import Program, path_of, programs, run, script
 
 
 class _RocksDB(Program):
-    def missing(self) -> str | None:
-        return lacks("db_bench rocksdb-tools", "ldb rocksdb-tools")
+    needs = ("db_bench rocksdb-tools", "ldb rocksdb-tools")
 
     def _bench(self, folder: Path, *options: str) -> list[str]:
         return [
@@ -64,9 +63,7 @@ class RocksRead(_RocksDB):
 @programs.register("leveldb")
 class LevelDB(Program):
     title = "LevelDB, 120,000 writes in 600 synced batches, then all read"
-
-    def missing(self) -> str | None:
-        return None if python_with("plyvel") else "plyvel is not there (Debian: apt install python3-plyvel)"
+    module = "plyvel Debian: apt install python3-plyvel"
 
     def make(self, folder: Path) -> None:
         (folder / "out").mkdir()
@@ -80,8 +77,7 @@ class LevelDB(Program):
 
 
 class _Sqlite(Program):
-    def missing(self) -> str | None:
-        return lacks("sqlite3")
+    needs = ("sqlite3",)
 
     def _rows(self, folder: Path) -> str:
         base = f"file:{folder}/base.db?mode=ro"

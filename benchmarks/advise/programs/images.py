@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
+from benchmarks.advise.programs.base import Program, path_of, programs, run
 
 _FRAMES = 250
 
 
 class _Ffmpeg(Program):
-    def missing(self) -> str | None:
-        return lacks("ffmpeg", "ffprobe ffmpeg")
+    needs = ("ffmpeg", "ffprobe ffmpeg")
 
     def make(self, folder: Path) -> None:
         (folder / "frames").mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, programs, python_with, script
+from benchmarks.advise.programs.base import Program, programs, script
 
 
 class _Loader(Program):
@@ -13,8 +13,7 @@ class _Loader(Program):
     _length: int
     _epochs: int
 
-    def missing(self) -> str | None:
-        return None if python_with("numpy") else "numpy is not there (Debian: apt install python3-numpy)"
+    module = "numpy Debian: apt install python3-numpy"
 
     def make(self, folder: Path) -> None:
         (folder / "samples").mkdir()

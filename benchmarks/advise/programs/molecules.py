@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
+from benchmarks.advise.programs.base import Program, path_of, programs, run
 
 _STEPS = 1000
 _TOPOLOGY = """\
@@ -32,9 +32,7 @@ rvdw = 0.9
 @programs.register("gromacs")
 class Gromacs(Program):
     title = f"GROMACS, {_STEPS} steps of 348 water molecules, trajectory at every step"
-
-    def missing(self) -> str | None:
-        return lacks("gmx gromacs")
+    needs = ("gmx gromacs",)
 
     def make(self, folder: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="tiercel-gromacs-") as name:

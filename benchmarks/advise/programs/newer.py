@@ -11,11 +11,9 @@ from pathlib import Path
 
 from benchmarks.advise.programs.base import (
     Program,
-    lacks,
     make_tree,
     path_of,
     programs,
-    python_with,
     run,
     script,
     text,
@@ -32,9 +30,7 @@ class _New(Program):
 @programs.register("redis")
 class Redis(_New):
     title = "redis-server and redis-benchmark, 2,000 writes, each synced"
-
-    def missing(self) -> str | None:
-        return lacks("redis-server", "redis-benchmark redis-tools")
+    needs = ("redis-server", "redis-benchmark redis-tools")
 
     def make(self, folder: Path) -> None:
         (folder / "empty").touch()
@@ -78,9 +74,7 @@ class Pgbench(_New):
 @programs.register("lmdb")
 class Lmdb(_New):
     title = "LMDB, 300 commits to a mapped database"
-
-    def missing(self) -> str | None:
-        return None if python_with("lmdb") else "lmdb is not there (Debian: apt install python3-lmdb)"
+    module = "lmdb Debian: apt install python3-lmdb"
 
     def make(self, folder: Path) -> None:
         (folder / "base").mkdir()
@@ -118,17 +112,8 @@ class GnuSort(_New):
         (folder / "lines").write_bytes(text(30_000_000, 5).replace(b" ", b"\n"))
 
     def command(self, folder: Path) -> list[str]:
-        return [
-            path_of("sort"),
-            "-S",
-            "4M",
-            "--parallel=1",
-            "-T",
-            f"{folder}/temporary",
-            "-o",
-            f"{folder}/sorted",
-            f"{folder}/lines",
-        ]
+        files = ["-T", f"{folder}/temporary", "-o", f"{folder}/sorted", f"{folder}/lines"]
+        return [path_of("sort"), "-S", "4M", "--parallel=1", *files]
 
     def environment(self) -> Mapping[str, str]:
         return {"LC_ALL": "C"}
@@ -141,9 +126,7 @@ class GnuSort(_New):
 @programs.register("nco")
 class Nco(_New):
     title = "ncra, the mean of 6 netCDF files of 6.4 MB"
-
-    def missing(self) -> str | None:
-        return lacks("ncra nco")
+    needs = ("ncra nco",)
 
     def make(self, folder: Path) -> None:
         run(*script("netcdf_files", folder, 6, 400_000, module="scipy.io"))
@@ -159,9 +142,7 @@ class Nco(_New):
 @programs.register("numpy-memmap")
 class Memmap(_New):
     title = "numpy, 25 rounds of changes to 32 MB through a mapping, each flushed"
-
-    def missing(self) -> str | None:
-        return None if python_with("numpy") else "numpy is not there (Debian: apt install python3-numpy)"
+    module = "numpy Debian: apt install python3-numpy"
 
     def make(self, folder: Path) -> None:
         (folder / "array").write_bytes(bytes(1 << 25))
@@ -177,26 +158,18 @@ class Memmap(_New):
 class _Fio(_New):
     engine = ""
 
-    def missing(self) -> str | None:
-        return lacks("fio")
+    needs = ("fio",)
 
     def make(self, folder: Path) -> None:
         (folder / "data").write_bytes(bytes(1 << 24))
 
     def command(self, folder: Path) -> list[str]:
-        return [
-            path_of("fio"),
-            "--name=one",
-            f"--filename={folder}/data",
-            "--size=16M",
-            "--bs=4k",
-            "--rw=randwrite",
-            f"--ioengine={self.engine}",
-            "--iodepth=8",
-            "--number_ios=1200",
+        fixed = [
+            "--name=one", "--size=16M", "--bs=4k", "--rw=randwrite", "--iodepth=8", "--number_ios=1200",
             "--fsync=8",
-            f"--output={folder}/said",
-        ]
+        ]  # fmt: skip
+        files = [f"--filename={folder}/data", f"--output={folder}/said"]
+        return [path_of("fio"), *fixed, f"--ioengine={self.engine}", *files]
 
     def wrong(self, folder: Path) -> str | None:
         return None if "err= 0" in (folder / "said").read_text() else "fio reports an error"
@@ -215,40 +188,20 @@ class FioUring(_Fio):
 @programs.register("git-gc")
 class GitGc(_New):
     title = "git gc, 1,500 loose objects"
-
-    def missing(self) -> str | None:
-        return lacks("git")
+    needs = ("git",)
 
     def make(self, folder: Path) -> None:
         make_tree(folder / "repo", 1500, 2000)
-        git = (
-            path_of("git"),
-            "-C",
-            folder / "repo",
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "gc.auto=0",
-        )
+        options = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0"]
+        git = (path_of("git"), "-C", folder / "repo", *options)
         run(path_of("git"), "init", "-q", folder / "repo")
         run(*git, "add", ".")
         run(*git, "commit", "-q", "-m", "all")
 
     def command(self, folder: Path) -> list[str]:
         # Of whoever owns the repository: the benchmark may lie elsewhere.
-        return [
-            path_of("git"),
-            "-c",
-            "safe.directory=*",
-            "-c",
-            "pack.threads=1",
-            "-C",
-            f"{folder}/repo",
-            "gc",
-            "-q",
-        ]
+        options = ["-c", "safe.directory=*", "-c", "pack.threads=1"]
+        return [path_of("git"), *options, "-C", f"{folder}/repo", "gc", "-q"]
 
     def wrong(self, folder: Path) -> str | None:
         run(path_of("git"), "-c", "safe.directory=*", "-C", folder / "repo", "fsck", "--no-progress")
@@ -258,9 +211,7 @@ class GitGc(_New):
 @programs.register("cargo-build")
 class CargoBuild(_New):
     title = "cargo build of a crate of 12 modules"
-
-    def missing(self) -> str | None:
-        return lacks("cargo")
+    needs = ("cargo",)
 
     def make(self, folder: Path) -> None:
         (folder / "src").mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from benchmarks.advise.programs.base import Program, lacks, path_of, programs, run
+from benchmarks.advise.programs.base import Program, path_of, programs, run
 
 
 @programs.register("samtools-sort")
@@ -13,8 +13,7 @@ class Samtools(Program):
     title = "samtools, sorts and indexes 400,000 alignments through temporary files"
     _count = 400_000
 
-    def missing(self) -> str | None:
-        return lacks("samtools")
+    needs = ("samtools",)
 
     def make(self, folder: Path) -> None:
         (folder / "temporary").mkdir()

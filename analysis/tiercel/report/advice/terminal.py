@@ -13,6 +13,7 @@ from rich.text import Text
 from tiercel.advice.answer import Advice
 from tiercel.advice.words import sentences
 from tiercel.report.advice.tables import HEADINGS, placements
+from tiercel.units import format_latency
 
 _WIDTH = 100
 
@@ -54,5 +55,6 @@ def method(advice: Advice) -> list[str]:
     )
     return [
         f"the program ran {advice.program_runs} times in {advice.seconds:.0f} s, on copies of its files; "
-        f"{cache}"
+        f"{cache}",
+        f"copying includes the staging script's own {format_latency(advice.script)}",
     ]
