@@ -107,6 +107,10 @@ def compare(folder: Path, schema: str, rounds: int) -> None:
         else:
             ways[name] = lambda name=name: peer(name, folder, schema)
     ways["tiercel again"] = lambda: peer("tiercel", folder, schema)
+    kept = folder.parent / f"kept-{schema}"
+    _summary(folder, kept)
+    ways["trace summary, a new trace"] = lambda: _anew(_summary_of(folder, _INDEX))
+    ways["trace summary, the second time"] = lambda: _summary(folder, kept)
     for name, command in _others(folder):
         ways[name] = lambda command=command: _anew(command)
     costs: dict[str, list[Cost]] = {name: [] for name in ways}
@@ -119,10 +123,13 @@ def compare(folder: Path, schema: str, rounds: int) -> None:
                 print(f"{name:34}failed: {str(error).splitlines()[-1][:100]}")
     _check_answers(costs)
     print(f"\nschema {schema}, {rounds} rounds: gunzip alone {floor:.2f} s CPU")
-    print(f"{'way':34}{'CPU s':>8}{'x tiercel':>11}{'lowest':>9}{'highest':>9}{'x gunzip':>10}{'peak MB':>9}")
+    print(
+        "x tiercel, x duckdb: median of the rounds' ratios (lowest to highest); 'tiercel again' is the floor"
+    )
+    print(f"{'way':34}{'CPU s':>8}{'x tiercel':>24}{'x duckdb':>24}{'x gunzip':>10}{'peak MB':>9}")
     for name, found in costs.items():
         if len(found) == rounds:
-            _row(name, found, costs["tiercel"], floor)
+            _row(name, found, [costs["tiercel"], costs.get("duckdb", [])], floor)
 
 
 def _anew(command: list[str]) -> Cost:
@@ -138,12 +145,25 @@ def _check_answers(costs: dict[str, list[Cost]]) -> None:
             raise AssertionError(f"{name} answers {answer}, tiercel {answers['tiercel']}")
 
 
-def _row(name: str, costs: list[Cost], base: list[Cost], floor: float) -> None:
-    ratios = [one.cpu / other.cpu for one, other in zip(costs, base, strict=True)]
+def _summary_of(folder: Path, cache: Path | str) -> list[str]:
+    return [sys.executable, "-m", "tiercel", "trace", "summary", str(folder), "--cache", str(cache)]
+
+
+def _summary(folder: Path, cache: Path) -> Cost:
+    return measure(_summary_of(folder, cache))
+
+
+def _row(name: str, costs: list[Cost], bases: list[list[Cost]], floor: float) -> None:
     cpu = statistics.median(c.cpu for c in costs)
-    spread = f"{statistics.median(ratios):11.2f}{min(ratios):9.2f}{max(ratios):9.2f}"
+    shown = f"{name:34}{cpu:8.2f}"
+    for base in bases:
+        ratios = [one.cpu / other.cpu for one, other in zip(costs, base, strict=False)]
+        middle = (
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
+        )
+        shown += f"{middle:>24}"
     memory = max(c.memory for c in costs) / 1e6
-    print(f"{name:34}{cpu:8.2f}{spread}{cpu / floor:10.1f}{memory:9.0f}", flush=True)
+    print(f"{shown}{cpu / floor:10.1f}{memory:9.0f}", flush=True)
 
 
 def _others(folder: Path) -> list[tuple[str, list[str]]]:
