@@ -61,6 +61,7 @@ class Case:
     load-small: 0.8, by half as much)
     kinds: each workload on each storage does; one-kind: those of one operation
     spikes: one storage is ten times slower in one run of seven
+    step: one workload on one storage is twice as fast in the first rounds
     credits-storage, credits-workload: the first rounds on one storage are four times faster, of all
     workloads or of one
     """
@@ -101,6 +102,9 @@ def equal() -> Iterator[Case]:
         for rounds in (4, 5, 10):
             for world in ("credits-storage", "credits-workload"):
                 yield Case(world=world, scales=scales, rounds=rounds)
+    for world in ("step", "credits-workload"):
+        for workloads in (1, 4, 16):
+            yield Case(variation=0.2, world=world, workloads=workloads)
 
 
 def different() -> Iterator[Case]:
@@ -229,7 +233,7 @@ def judged(logs: Floats) -> list[Verdict]:
     found = contrast(made, first, first + 1, [part[..., None] for part in stack_drift(made, 0, 1)])
     nothing = np.zeros(studies * workloads)
     families = np.repeat(np.arange(studies), workloads).tolist()
-    return verdicts(found.flat(), Facts(nothing, nothing), families, share(0), minimum=2)
+    return verdicts(found.flat(), Facts(nothing, nothing), families, share(0))
 
 
 def simulated(case: Case, studies: int, random: np.random.Generator) -> Floats:
@@ -253,10 +257,10 @@ def simulated(case: Case, studies: int, random: np.random.Generator) -> Floats:
         hit = slice(None, None, OPERATIONS if case.world == "one-kind" else 1)
         busy = _alike(0.5, 2 * spread, (studies, case.workloads, 2, 1, 1, case.rounds), random)
         logs[:, hit] += busy[:, hit]
-    if case.world.startswith("credits"):
+    if case.world.startswith("credits") or case.world == "step":
         until = random.integers(1, case.rounds, (studies, 1, 1, 1, 1))
-        fast = math.log(4) * (np.arange(case.rounds) < until)
-        logs[:, : 1 if case.world == "credits-workload" else None, 0] += fast
+        fast = math.log(2 if case.world == "step" else 4) * (np.arange(case.rounds) < until)
+        logs[:, : None if case.world == "credits-storage" else 1, 0] += fast
     logs[:, : case.differing or None, 0] += math.log(case.ratio)
     logs += np.linspace(0.0, 10.0, case.workloads)[:, None, None, None, None]
     logs += np.linspace(0.0, 0.7, case.scales)[:, None, None]

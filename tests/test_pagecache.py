@@ -50,7 +50,11 @@ def test_an_overlay_shows_the_pages_of_its_upper_layer(tmp_path: Path) -> None:
 def test_an_overlay_on_memory_is_memory(tmp_path: Path, hidden: bool) -> None:
     """Hidden: in a container the folder of the upper layer is not visible; then only a file can tell."""
     require_mount("overlay")
-    hide = "cd $B; mkdir moved; mount --move in moved; cd moved" if hidden else ""
+    hide = (
+        "mkdir $B/again; mount --rbind $B/in $B/again; mount -t tmpfs tmpfs $B/in; cd $B/again"
+        if hidden
+        else ""
+    )
     before = "mkdir in; mount -t tmpfs tmpfs in; B=$PWD; cd in"
     warm, evicted, kinds = reported(tmp_path, f"{before}; {ON_OVERLAY % hide}")
     assert warm == evicted == [1.0, "mincore", True]

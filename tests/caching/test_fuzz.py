@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.caching.fuzz import run as fuzzing
-from tiercel.caching.fuzz.play import Player, contents
-from tiercel.caching.fuzz.run import SETTINGS, fuzz
+from tests.caching.fuzz import run as fuzzing
+from tests.caching.fuzz.play import Player, contents
+from tests.caching.fuzz.run import SETTINGS, fuzz
 
 from .conftest import needs_connector
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from tests.statistics.rows import rows
 from tiercel.compare.answer import compare_sides
 from tiercel.compare.gate import no_power
 from tiercel.compare.judging import SESSION
+from tiercel.compare.matching import INVALID
 from tiercel.statistics.verdict import Outcome, Rule
 
 
@@ -28,18 +30,18 @@ def session(make, repetitions, count=1, factors=None, seed=0, shift=0.0, variati
 
 def gate(answer, fail_on="slower"):
     """Return the exit code of the gate."""
-    return 1 if answer.found(fail_on) else 3 if no_power(answer, 0.5) else 0
+    return 1 if answer.found(fail_on) else 4 if no_power(answer, 0.5) else 0
 
 
 @pytest.mark.parametrize(
     ("repetitions", "count", "factors", "code"),
     [
-        (3, 24, dict.fromkeys(range(24), 0.5), 3),  # everything is halved: three repetitions show nothing
+        (3, 24, dict.fromkeys(range(24), 0.5), 4),  # everything is halved: three repetitions show nothing
         (4, 24, dict.fromkeys(range(24), 0.5), 1),
         (5, 24, dict.fromkeys(range(24), 0.5), 1),
-        (3, 1, {0: 0.0096}, 3),
+        (3, 1, {0: 0.0096}, 4),
         (5, 24, {7: 0.5}, 1),  # one row of 24
-        (3, 24, {}, 3),
+        (3, 24, {}, 4),
         (5, 24, {}, 0),
     ],
 )
@@ -50,8 +52,25 @@ def test_the_gate_has_three_answers(tmp_path, repetitions, count, factors, code)
         session(later, repetitions, count, factors, seed=2),
     )
     assert gate(answer) == code
-    if code == 3:
-        assert f"{count} of {count} rows" in no_power(answer, 0.5) and "run " in no_power(answer, 0.5)
+    if code == 4:
+        assert f"{count} of {count} rows" in no_power(answer, 0.5) in no_power(answer, 0.5)
+        assert no_power(answer, 0.5).endswith("run at least 1 more repetition of each side")
+
+
+def test_a_gate_does_not_pass_on_what_the_other_side_never_measured(tmp_path):
+    """A storage that was not mounted, say: nothing is slower, and nothing could have been."""
+    base = together([session(pair, 5, 8, seed=1), session(partial(pair, storage="gone"), 5, 4, seed=2)])
+    answer = of_two(tmp_path, base, session(later, 5, 8, seed=3))
+    assert gate(answer) == 4 and no_power(answer, 0.5).startswith("no power: 4 numbers of the baseline")
+    more = of_two(tmp_path, session(later, 5, 8, seed=3), base)  # more than the baseline has is no lack
+    assert gate(more) == 0
+
+
+def test_a_baseline_without_a_valid_number_is_no_lack_of_the_other_side(tmp_path):
+    bad = session(partial(pair, storage="other", flags=["cache-not-cold"]), 5, 2, seed=2)
+    base = together([session(pair, 5, 8, seed=1), bad])
+    answer = of_two(tmp_path, base, session(later, 5, 8, seed=3))
+    assert {each.reason for each in answer.pairs[0].alone} == {INVALID} and gate(answer) == 0
 
 
 @pytest.mark.parametrize("shift", [-0.1, -0.05, 0.05, 0.1])

@@ -441,7 +441,7 @@ def test_three_repetitions_prove_nothing(tmp_path: Path) -> None:
     trace.read(tmp_path / "near" / "big", 2**20, 64, 1.05e-3)
     made = plan(trace.open(tmp_path), site_of(tmp_path), few, staging=False)
     assert made.files["system"].iloc[0] == "near"
-    assert "too few repetitions for a rank test" in str(row_of(made, "big")["reason"])
+    assert "3 of 4 repetitions" in str(row_of(made, "big")["reason"])
 
 
 def test_a_layer_is_a_system_of_its_own(tmp_path: Path) -> None:

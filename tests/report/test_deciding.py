@@ -86,7 +86,8 @@ def test_load_that_repetitions_do_not_average_out_is_named() -> None:
     answers = open_answers(found, classes(found))
     assert len(answers) == 4 and all(each.repetitions is None for each in answers)
     assert sentence(answers, found) == (
-        "more repetitions would not decide them: round drift (repeat the study: more repetitions do not help)"
+        "more repetitions would not decide them: round drift (repeat the study at another time: "
+        "more repetitions do not help)"
     )
 
 

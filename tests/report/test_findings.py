@@ -44,7 +44,7 @@ def test_a_decided_difference_is_claimed_with_its_interval():
     (sentence,) = sentences(found, "user", "claim")
     # 342 over 102, of geometric means.
     assert sentence.startswith(
-        "Sequential write: Node-local NVMe has 3.4× (95 % CI 3.2–3.5) the bandwidth of"
+        "Sequential write: Node-local NVMe has 3.4× (95 % CI 3.1–3.6) the bandwidth of"
     )
 
 

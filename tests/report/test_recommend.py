@@ -9,6 +9,7 @@ from tests.report.synthetic import MIB, Synthetic, site, study
 from tiercel.report.classes import classes
 from tiercel.report.data import Results
 from tiercel.report.recommend import as_json, recommendations
+from tiercel.report.recommend.model import SYNCED
 from tiercel.report.sections.recommendations import _nth, _texts
 from tiercel.results.validity import FLAGS
 from tiercel.traced import tables
@@ -133,6 +134,21 @@ def test_a_rate_that_is_none_costs_its_row_not_the_report(tmp_path, rate):
             row["operation_rate"] = rate
     found, _ = training(data, tmp_path)
     assert found.staging is None and found.unknown
+
+
+def test_memory_is_no_place_for_writes_that_are_synced_one_by_one(tmp_path):
+    """It is faster because it keeps nothing; once synced writes may go there and be copied home."""
+    for fsync, kept in (("write", True), ("phase", False)):
+        data = Synthetic(processes=(1,))
+        for storage, rate in ((HOME, 1e8), (MEMORY, 1e9)):
+            for twin in "ab":
+                for repetition in range(5):
+                    data.add("fsync", "logs", "Logs", storage, 1, repetition, twin, [], operation="write",
+                             fsync=fsync, bandwidth=rate * (1 + repetition / 500))  # fmt: skip
+        data.groups = []
+        _, (found,), _, notes = made_of(data, tmp_path / fsync)
+        assert found.faster == MEMORY and (found.unknown == SYNCED) is kept
+        assert any(SYNCED in note for note in notes) is kept
 
 
 def test_groups_are_compared_for_equal_work(tmp_path):

@@ -68,9 +68,9 @@ def test_three_systems_the_best_that_keeps_files_the_slower_one_and_memory():
     slow = found["Project space (NFS)"]
     assert (slow.word, slow.factor) == ("avoid", "3.4× slower")
     memory = found["/dev/shm"]
-    assert (memory.word, memory.factor, memory.interval) == ("fastest", "2.9×", "2.9–3.0")
+    assert (memory.word, memory.factor, memory.interval) == ("fastest", "2.9×", "2.8–3.0")
     assert made.where == "Put your files on Node-local NVMe."
-    assert "3.4 times as fast for simulations writing checkpoints (3.2–3.5)" in made.gain
+    assert "3.4 times as fast for simulations writing checkpoints (3.1–3.6)" in made.gain
     assert "Copies in /dev/shm (memory): 2.9 times" in made.gain
     assert "gone after a restart" in made.mind and made.undecided == ""
 
@@ -78,10 +78,8 @@ def test_three_systems_the_best_that_keeps_files_the_slower_one_and_memory():
 def test_load_of_others_that_lasted_all_the_time_is_minded_of_what_others_share():
     data = samples({"nvme": FAST, "nfs-project": SLOW})
     # Five rounds, one each 3,000 seconds; the last of 20 runs began 19 s after its round, and took 9 s.
-    said = (
-        "All was measured within 3 h 20 min: if others kept Project space (NFS) busy all that time, it only "
-    )
-    assert first_screen(data).mind.endswith(f"{said}looks slow, and another day tells.")
+    first, second = first_screen(data).mind.split(". ")[-2:]
+    assert first.endswith("within 3 h 20 min") and "Project space (NFS)" in second and "nvme" not in second
     assert "busy" not in first_screen(samples({"nvme": FAST, "shm": SLOW})).mind
     assert "busy" not in first_screen(samples({"nfs-project": SLOW})).mind
     assert "busy" not in first_screen(samples({"nvme": FAST, "nfs-project": SLOW}, origin="simulated")).mind
@@ -191,7 +189,7 @@ def test_layers_of_one_storage_have_a_column_each(storage):
     assert made.heading == f"What layers in front of {names[storage]} are worth"
     assert sorted(made.labels) == sorted([names[storage], "with cache size=2"])
     assert {name for name, _ in made.columns} == {names[storage], f"{names[storage]} with cache size=2"}
-    assert {place.note for place in cells(made).values()} == {""}
+    assert {place.note for place in cells(made).values()} <= {"", "round drift"}
     assert made.where.endswith(
         "Whether cache in front of it makes simulations writing checkpoints faster or slower cannot be told "
         "from chance."
@@ -204,7 +202,9 @@ def test_a_factor_says_against_what_where_that_has_no_column():
     above = [105, 170, 95, 126, 100]
     made = first_screen(joined(samples({"nvme": ALIKE, "nfs-project": SLOW}), through({"nvme": above})))
     of_nvme = cells(made)["Node-local NVMe"]
-    assert (of_nvme.word, of_nvme.note) == ("undecided", "of Node-local NVMe with cache")
+    assert (of_nvme.word, of_nvme.note) == (
+        "undecided", "of Node-local NVMe with cache, round drift"
+    )  # fmt: skip
 
 
 def failing(values, *storages, times=3):
@@ -326,8 +326,8 @@ def test_the_same_is_said_in_the_same_words(build_page):
     }  # fmt: skip
     text = build_page(data).page.text
     assert "cannot be told apart" not in text.partition("Comparisons")[0]
-    notes = {p.note for p in cells(first_screen(data, margin=0.025)).values()}
-    assert "equal to Node-local NVMe within 2.5\u00a0%" in notes
+    notes = {p.note for p in cells(first_screen(data, margin=0.04)).values()}
+    assert "equal to Node-local NVMe within 4\u00a0%" in notes
     assert not any("the same" in p.note for p in cells(first_screen(data, margin=0.001)).values())
 
 

@@ -110,7 +110,7 @@ def behaves(folder: Path, code: str) -> tuple[str, str]:
         ('sh("umount -l $M"); Scratch(stack, "x").__enter__()', "is {mount} mounted?"),
         # In the middle of one; what the engine printed is not used.
         ('with Scratch(stack, "x"): sh("umount -l $M")', "changed during the run: storage fast"),
-        ('with Scratch(stack, "x"): sh("mount -o remount,ro $M")', "read-only"),
+        ('with Scratch(stack, "x"): sh("mount -o remount,bind,ro $M")', "read-only"),
         # Between the check and the first folder.
         ('was = check_scratch(stack); sh("umount -l $M"); _make(Path(mount) / "a/b", was)', "no longer on"),
         # Replaced by another file system of the same type, in a run and between two.

@@ -125,7 +125,7 @@ def test_every_record_says_that_it_is_simulated(far: tuple[Project, str]) -> Non
     # Of a model nothing is undecided for want of repetitions: 8 GB/s on one node, 40 on 64.
     said = {finding["sentence"]: finding["severity"] for finding in answer["findings"]}
     assert "open" not in said.values()
-    assert any("from 1 to 64 nodes" in one and "gives 5.0× on Big" in one for one in said)
+    assert any("from 1 to 64 nodes: 5.0× on Big" in one for one in said)
     # How far predictions like these were off where somebody measured.
     assert any("bound by bandwidth: predictions like these were off by" in sentence for sentence in said)
     assert not (project.root / "results" / "local").exists()

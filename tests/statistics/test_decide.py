@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tiercel.statistics.decide import Facts, share, smallest_detectable, verdicts
-from tiercel.statistics.model import Shape, component, contrast, fit, holm, moderated
+from tiercel.statistics.model import Shape, component, contrast, fit, holm, moderated, stack_drift
 from tiercel.statistics.verdict import Outcome, Rule
 
 
@@ -20,7 +20,7 @@ def study(factor=1.0, repetitions=5, workloads=8, spread=0.05, extra=0):
     return logs
 
 
-def judged(logs, changed=None):
+def judged(logs):
     work, storage = (each.reshape(-1) for each in np.indices(logs.shape[:2]))
     made = fit(logs.reshape(-1, *logs.shape[2:]), Shape(storage, np.zeros_like(work), work))
     first, nothing = 2 * np.arange(len(logs)), np.zeros(len(logs))
@@ -57,6 +57,28 @@ def test_one_workload_with_burst_credits_is_not_faster():
     logs[0, 0, :, :, :4] += math.log(4)
     found = judged(logs)[0]
     assert not found.outcome.decided and found.rule is Rule.ROUND_DRIFT and found.ratio > 1.5
+
+
+def test_one_workload_that_changes_once_is_not_faster():
+    """On one storage, one of eight workloads is twice as fast in the first three of five rounds."""
+    logs = study(1.0, 5, spread=0.1)
+    logs[0, 0, :, :, :3] += math.log(2)
+    found = judged(logs)[0]
+    assert not found.outcome.decided and found.rule is Rule.ROUND_DRIFT and found.ratio > 1.3
+
+
+def test_follow_up_rounds_of_one_workload_say_nothing_of_the_stack():
+    logs = study(1.0, 8)
+    logs[1:, ..., 5:] = math.nan
+    work, storage = (each.reshape(-1) for each in np.indices(logs.shape[:2]))
+    shape = Shape(storage, np.zeros_like(work), work)
+    more, once = (
+        stack_drift(fit(each.reshape(-1, *each.shape[2:]), shape), 0, 1) for each in (logs, logs[..., :5])
+    )
+    assert more[1] == once[1] and more[0] < 4 * once[0]
+    logs[0, 0, ..., 5:] += 5.0  # a day on which this workload, and as far as is known no other, is fast
+    wild, _ = stack_drift(fit(logs.reshape(-1, *logs.shape[2:]), shape), 0, 1)
+    assert wild < 4 * once[0]
 
 
 def test_a_layout_session_that_differs_is_no_difference():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.statistics.rows import rows
 
-from tiercel.statistics.noise import UNKNOWN, Floor, floors, lookup, noise_floor, shown_floor, widest
+from tiercel.statistics.noise import UNKNOWN, Floor, floors, lookup, noise_floor, widest
 
 sample = st.lists(st.floats(0.1, 1e6), min_size=1, max_size=8)
 
@@ -41,13 +41,9 @@ def test_numbers_below_one_have_a_floor_too():
     assert noise_floor([0.5] * 3, [0.25] * 3) == Floor(0.5, 2.0, 3)
 
 
-def test_what_a_pair_shows_is_its_ratio_and_the_inverse():
-    # Medians of 8 and 2: 4, whichever half is called A; the smaller half has two values.
-    assert shown_floor([8, 7, 9], [1, 3]) == Floor(0.25, 4.0, 2)
-    assert shown_floor([1, 3], [8, 7, 9]) == Floor(0.25, 4.0, 2)
-    assert shown_floor([5, 6], [6, 5]) == Floor(1.0, 1.0, 2)
+def test_a_pair_without_rates_shows_nothing():
     for a, b in (([], [1]), ([1], []), ([0, 0, 5], [1]), ([1], [0]), ([-1], [1]), ([1], [-1])):
-        assert shown_floor(a, b) == noise_floor(a, b) == UNKNOWN
+        assert noise_floor(a, b) == UNKNOWN
 
 
 def test_numbers_that_do_not_count_make_no_floor():

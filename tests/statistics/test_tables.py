@@ -108,20 +108,22 @@ def test_what_an_earlier_look_claimed_stays_claimed_with_its_p():
     slow = [50.0, 51.0, 52.0, 53.0, 54.0]
     frame = rows([])
     for twin in "ab":
-        frame += looked([v * 2 for v in slow], [v * 1.02 for v in slow], "fast", twin)
+        frame += looked([v * 2 for v in slow], [v * 1.6 for v in slow], "fast", twin)
         frame += looked(slow, slow, "slow", twin)
     (before,) = comparisons(frame[frame["look"] == 0]).to_dict("records")
     (after,) = comparisons(frame).to_dict("records")
     assert (before["storage_a"], before["verdict"], after["verdict"]) == ("fast", "higher", "higher")
     assert after["p_corrected"] == before["p_corrected"] and after["reason"] == ""
-    assert after["n_a"] == 10 and after["ratio"] < before["ratio"]
+    assert after["n_a"] == 10 and 1 < after["low"] < after["ratio"] < before["ratio"]
 
 
-def test_what_a_later_look_contradicts_is_undecided_and_says_so():
+@pytest.mark.parametrize("later", [1 / 4, 1.02])
+def test_what_a_later_look_does_not_confirm_is_undecided_and_says_so(later):
+    """The opposite, or none: an interval that holds 1 is no claim, whatever an earlier round showed."""
     slow = [50.0, 51.0, 52.0, 53.0, 54.0]
     frame = rows([])
     for twin in "ab":
-        frame += looked([v * 2 for v in slow], [v / 4 for v in slow], "fast", twin)
+        frame += looked([v * 2 for v in slow], [v * later for v in slow], "fast", twin)
         frame += looked(slow, slow, "slow", twin)
     (after,) = comparisons(frame).to_dict("records")
     assert (after["verdict"], after["storage_a"], after["n_a"]) == ("undecided", "fast", 10)

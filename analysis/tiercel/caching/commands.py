@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,37 +114,6 @@ def drop(
     if everything and (log or file):
         raise UserError("drop: --all is every log: leave out --log and --file, or --all")
     _show("drop", logs("drop", node_local(storage), log=log, file=file), as_json)
-
-
-@app.command()
-def fuzz(
-    cases: Annotated[int, typer.Option(min=1, help="Number of programs.")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the first program.")] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Programs that run in parallel.", show_default="one a processor")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Test the cache: run random HDF5 programs with and without it and compare the results."""
-    from tiercel.caching.fuzz.run import Outcome
-    from tiercel.caching.fuzz.run import fuzz as play
-
-    def tell(so_far: Outcome) -> None:
-        text = f"\r{so_far.cases} of {cases} cases, {len(so_far.mismatches)} mismatches"
-        print(text, end="", file=sys.stderr, flush=True)
-
-    watched = sys.stderr.isatty()
-    outcome = play(cases, seed, jobs or len(os.sched_getaffinity(0)), tell if watched else None)
-    if watched:
-        print(file=sys.stderr)
-    if as_json:
-        print_json(dataclasses.asdict(outcome))
-    else:
-        print(f"{outcome.cases} cases, {len(outcome.mismatches)} mismatches")
-        for mismatch in outcome.mismatches:
-            print(f"  {mismatch}")
-    if outcome.mismatches:
-        raise typer.Exit(1)
 
 
 @app.command()

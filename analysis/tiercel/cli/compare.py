@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tiercel.compare.spelling import Spelling
 
 #: Exit codes of --fail-on: something was found; nothing was found, and some rows could not have shown it. 2
-#: says that nothing could be compared.
-FOUND, NO_POWER = 1, 3
+#: says that nothing could be compared, 3 is a crash (CONTRIBUTING.md).
+FOUND, NO_POWER = 1, 4
 #: What a gate must be able to see: a halving.
 DETECT = "50%"
 
@@ -74,8 +74,8 @@ def compare(
         typer.Option(
             "--fail-on",
             metavar="slower|faster|different",
-            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost; with 3 when "
-            "nothing is, but a row could not have shown a change of --detect.",
+            help="Exit with 1 when something is, beyond noise, or (but for faster) is lost; with 4 when "
+            "nothing is, but a row could not have shown a change of --detect or has no partner.",
         ),
     ] = None,
     detect: Annotated[

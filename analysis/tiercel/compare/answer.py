@@ -11,7 +11,7 @@ from typing import Any
 
 from tiercel.compare.circumstances import Circumstance, circumstances
 from tiercel.compare.judging import OUTCOMES, Judged, Outcome, Row, judge_matches, session_variance
-from tiercel.compare.matching import Alone, match
+from tiercel.compare.matching import NO_LACK, Alone, match
 from tiercel.compare.side import Side
 from tiercel.compare.stacks import Stacks, check_map, pair_stacks
 from tiercel.errors import UserError
@@ -75,9 +75,13 @@ class Answer:
 
     def powerless(self, least: float) -> list[Row]:
         """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain."""
+        return [row for row in self.rows if row.alike and row.blind(least)]
+
+    def unmeasured(self) -> list[Alone]:
+        """Return the baseline's numbers that the other side has none of its own beside, and did not lose."""
         return [
-            row for row in self.rows
-            if row.alike and row.outcome == "undecided" and not row.same and not row.findable >= least
+            each for pair in self.pairs for each in pair.alone
+            if each.side == pair.base.name and not each.lost and each.reason not in NO_LACK
         ]  # fmt: skip
 
     def found(self, outcome: str) -> bool:

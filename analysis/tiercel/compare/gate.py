@@ -1,25 +1,33 @@
-"""The third answer of a gate: nothing was found, and nothing could have been found."""
+"""The third answer of a gate: nothing was found, and something could not have been found."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from tiercel.compare.answer import Answer
+from tiercel.pages.words import count
 from tiercel.units import format_share
 
 
 def no_power(answer: Answer, least: float) -> str:
-    """Say how many rows could not have shown a slowdown to `least`, why, and what to run; empty for none."""
+    """Return what could not have shown a slowdown to `least` of the rate, why, and what to run; empty where
+    every number of the baseline could."""
+    said = []
     blind = answer.powerless(least)
-    if not blind:
-        return ""
-    whole = sum(row.alike for row in answer.rows)
-    reason, _ = Counter(row.reason for row in blind).most_common(1)[0]
-    needed = [n for row in blind if (n := row.comparison.value.needed) is not None]
-    action = (
-        f"run {max(needed)} more repetitions on each side" if needed else blind[0].comparison.value.action()
-    )
-    return (
-        f"no power: {len(blind)} of {whole} rows could not have shown a slowdown by "
-        f"{format_share(1 - least)} (most often: {reason}); {action}"
-    )
+    if blind:
+        rows = sum(row.alike for row in answer.rows)
+        reason, _ = Counter(row.reason for row in blind).most_common(1)[0]
+        actions = Counter(action for row in blind if (action := row.comparison.value.to_detect(1 / least)))
+        said.append(
+            f"{len(blind)} of {rows} rows could not have shown a slowdown by {format_share(1 - least)} "
+            f"(most often: {reason})"
+        )
+        said += [action for action, _ in actions.most_common(1)]
+    missing = answer.unmeasured()
+    if missing:
+        reason, _ = Counter(each.reason for each in missing).most_common(1)[0]
+        said.append(
+            f"{count(len(missing), 'number')} of the baseline without a partner (most often: {reason}): "
+            "measure again, or narrow the baseline"
+        )
+    return f"no power: {'; '.join(said)}" if said else ""

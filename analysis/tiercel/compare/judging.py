@@ -86,6 +86,10 @@ class Row:
         """The whole interval lies within the margin."""
         return self.comparison.value.outcome is Verdicts.SAME
 
+    def blind(self, least: float) -> bool:
+        """Return whether the row is open and could not have shown a slowdown to `least`, or such a gain."""
+        return self.outcome == "undecided" and not self.same and not self.findable >= least
+
     @property
     def outcome(self) -> Outcome:
         if self.lost:

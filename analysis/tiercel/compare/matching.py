@@ -44,6 +44,8 @@ OTHER_AMOUNT = "another amount of data or items there"
 OTHER_ORIGIN = "its partner stands beside another number"
 NO_SCALE = "not measured there at this scale"
 NOT_THERE = "not measured there"
+#: With these the other side lacks nothing: there is no valid number of the same kind to hold against it.
+NO_LACK = (INVALID, NO_NUMBER, SIMULATED, OTHER_ORIGIN)
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,7 @@ from tiercel.results.current import current_runs
 from tiercel.results.raw import RawStore
 from tiercel.results.reasons import by_reason
 from tiercel.results.validity import TOO_FEW
-from tiercel.statistics import noise
 from tiercel.statistics.select import flag_list
-
-#: A value of zero is no rate, and says nothing of the noise.
-_RATES = ("bandwidth", "operation_rate", "samples_per_second")
 
 _WORDS = ("study", "storage", "engine", "origin")
 
@@ -52,11 +48,6 @@ class Side:
     def failed(self) -> pd.DataFrame:
         """Its runs without numbers."""
         return self.runs[self.runs["status"] == "failed"]
-
-    def floors(self, excluded: Sequence[str]) -> pd.DataFrame:
-        """Return its own A/A noise floors (statistics.noise)."""
-        rates = self.observations[list(_RATES)].apply(pd.to_numeric, errors="coerce")
-        return noise.floors(self.observations.assign(**rates.where(rates > 0)), excluded)
 
     def names(self, column: str) -> list[str]:
         """Return the different values of a column of its observations, sorted."""

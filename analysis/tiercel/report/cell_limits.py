@@ -12,6 +12,7 @@ from pathlib import Path
 from tiercel.report.classes import Key, WorkloadClass
 from tiercel.report.data import Results, stack_key
 from tiercel.report.recommend import Recommendation
+from tiercel.report.recommend.model import SYNCED
 from tiercel.traced import load_traces
 from tiercel.traced.tables import TRACES
 
@@ -43,6 +44,8 @@ def _copying(r: Recommendation) -> str:
     """Return when copying files to faster storage pays; empty where it always does or is unknown."""
     if r.copying == "pays" and r.staging is not None and (r.staging.pays_from or 1) > 1:
         return f"copying pays from use {r.staging.pays_from}"
+    if r.unknown == SYNCED:
+        return "not for data that must survive a restart"
     return {"only if results are not kept": f"pays {r.copying}", "never pays": "copying never pays"}.get(
         r.copying, ""
     )

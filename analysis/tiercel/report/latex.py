@@ -38,9 +38,9 @@ _NUMBERS_SAY = (
     "true one."
 )
 _COMPARISONS_SAY = (
-    "Ratios of medians with their 95 % intervals. Noise: 95 % of the ratios of two placements of one "
-    "configuration; p: corrected for all answers of the study (Hochberg). The report says why an answer is "
-    "undecided."
+    "Ratios of geometric means with their 95 % intervals. Noise: 95 % of the ratios of two layout sessions "
+    "of one configuration; p: corrected for all comparisons of the study (Holm). The report says why an "
+    "answer is undecided."
 )
 _VERDICT = "Verdict"
 #: Lines of one table; the others go into tables that continue it. A longtable would break over pages by

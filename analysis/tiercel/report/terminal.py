@@ -73,7 +73,8 @@ def _warnings(results: Results, site: Site, console: Console) -> None:
     """Print why runs failed, and the first caution."""
     found = find(results)
     failures = [f for f in found if f.severity == "failure"]
-    cautions = [f for f in found if (f.severity, f.audience) == _CAUTION]
+    for_users = {f.sentence for f in found if (f.severity, f.audience) == ("caution", "user")}
+    cautions = [f for f in found if (f.severity, f.audience) == _CAUTION and f.sentence not in for_users]
     for finding in (*failures[:_REASONS], *cautions[:1]):
         line = Text(f"{SEVERITIES[finding.severity]}: ", style="bold")
         console.print(line.append(one_line(finding.sentence), style="not bold"))

@@ -19,6 +19,7 @@ from tiercel.report.room import free_bytes, storage_of
 from tiercel.report.verdict_sentences import interval_of
 from tiercel.site.model import Site
 from tiercel.statistics.ranking import Advice, Standing, both, reverse, toward
+from tiercel.statistics.verdict import Verdict as CellVerdict
 from tiercel.units import format_size
 
 #: What each kind of advice is called on the page.
@@ -127,7 +128,7 @@ class Verdict:
 _MEANINGS: Mapping[Advice, str] = {
     "use": "the best place that keeps your files, and by how much against the next",
     "avoid": "slower, beyond chance",
-    "undecided": "what was seen could be chance",
+    "undecided": "not proven; the reason is in the cell",
     "fastest": "faster than any place that keeps files, but gone after a restart",
     "no gain": "not faster than a place that keeps files",
 }
@@ -290,6 +291,9 @@ def _place(
     factor, interval, note = _factor(results, found, advice, standing, named)
     if factor and not note and standing.against not in columns:
         note = f"of {named[standing.against]}"  # nobody sees it beside this cell
+    if advice == "undecided" and standing.rows and not found.single(stack, standing.against):
+        seen = CellVerdict.of(standing.rows[0])
+        note = ", ".join(filter(None, (note, "" if seen.outcome.decided else seen.rule)))
     largest = _largest(found, advice, standing) if factor else ""
     if stack != column:
         note = f"with {number.layer}{f', against {note}' if note else ''}"

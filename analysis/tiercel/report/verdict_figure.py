@@ -57,7 +57,7 @@ def verdict_picture(
         NAME,
         f"How many times as fast as {base}",
         f"Right of 1× is faster, left is slower. {_bars(rows)} "
-        "Filled: decided; hollow: could be chance. Logarithmic axis.",
+        "Filled: decided; hollow: not decided. Logarithmic axis.",
         (_WIDTH, 1.0 + row_high * len(rows) + _NAMES * max(0, lines - _ROOM)),
         lambda axes: _draw(results, axes, rows, named, several, labels, points_high / row_high),
     )
@@ -74,7 +74,7 @@ def _record(results: Results, found: WorkloadClass, standing: Standing) -> Recor
         "factor": row["ratio"],
         "low": row["low"],
         "high": row["high"],
-        "answer": "could be chance" if standing.outcome == "undecided" else "decided",
+        "answer": "not decided" if standing.outcome == "undecided" else "decided",
     }
 
 

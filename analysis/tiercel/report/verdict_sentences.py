@@ -221,7 +221,8 @@ def _range(rows: Sequence[tuple[WorkloadClass, Record]]) -> str:
 
 
 def mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
-    said = []
+    """Return what limits the use of the answer: validity of most results, memory, places, capacity, load."""
+    said = [doubt] if (doubt := _doubtful(results)) else []
     memory = storages([s for s in stacks if s in results.memory])
     if memory:
         verb = "is" if len(memory) == 1 else "are"
@@ -244,10 +245,22 @@ def mind(results: Results, site: Site, stacks: Sequence[str]) -> str:
     return " ".join(said)
 
 
+def _doubtful(results: Results) -> str:
+    """Return the validity checks that most results did not pass; empty for none."""
+    titles = [
+        f"{flag.title} ({len(numbers)} of {words.count(results.total, 'result')})"
+        for code, numbers in results.flags.items()
+        if (flag := results.flag(code)).severity == "caution" and 2 * len(numbers) > results.total
+    ]
+    return f"Limited validity: {'; '.join(titles)}." if titles else ""
+
+
 def _busy(results: Results, site: Site, lasting: Sequence[str]) -> str:
-    """Say what no number of rounds within one session tells: load of others that lasted as long as it did
-    (:mod:`tiercel.statistics.wander`). Empty where others hardly share a storage, or more than one day
-    was measured."""
+    """Return a sentence on load from others that lasted as long as the measurement.
+
+    No number of rounds within one session shows it. Empty if no storage is shared with others, or if the
+    measurement took more than half a day.
+    """
     shared = [s for s in lasting if (known := storage_of(site, s)) and known.shared]
     runs = results.runs
     runs = runs[(runs["origin"] == "measured") & (runs["started"] > 0)]
@@ -257,10 +270,9 @@ def _busy(results: Results, site: Site, lasting: Sequence[str]) -> str:
     if took > _ONE_SESSION:
         return ""
     names = words.listed([results.name(s) for s in shared])
-    looks = "they only look" if len(shared) > 1 else "it only looks"
     return (
-        f"All was measured within {format_duration(took)}: if others kept {names} busy all that time, "
-        f"{looks} slow, and another day tells."
+        f"All runs took place within {format_duration(took)}. If others kept {names} busy during that time, "
+        "the results may only appear slow: repeat the measurement on another day."
     )
 
 

@@ -12,16 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from tiercel.statistics.model import ALPHA, POWER, holm
+from tiercel.statistics.model import ALPHA, POWER, beyond, holm, satterthwaite, t_bound
 from tiercel.statistics.noise import Floor
-from tiercel.statistics.summary import Values, finite
-from tiercel.statistics.verdict import POWERLESS, Outcome, Rule, Verdict
+from tiercel.statistics.summary import finite
+from tiercel.statistics.verdict import MINIMUM, POWERLESS, Outcome, Rule, Verdict
 
 Sample = Iterable[Any]
-#: Repetitions of a side from which a difference is claimed: fewer show no variance.
-LEAST = 3
 
 
 @dataclass(frozen=True)
@@ -85,23 +82,18 @@ def compare(a: Sample, b: Sample, floor: Floor) -> Comparison:
     p, low, high, detectable = 1.0, nan, nan, math.inf
     difference = float(np.log(x).mean() - np.log(y).mean())
     if n >= 2:
-        error, freedom = _error(x, y)
-        half = float(special.stdtrit(freedom, 1 - ALPHA / 2)) * error
+        parts, freedoms = (np.array(each) for each in ([np.log(s).var(ddof=1) / len(s) for s in (x, y)],
+                                                       [len(s) - 1.0 for s in (x, y)]))  # fmt: skip
+        error, freedom = math.sqrt(parts.sum()), float(satterthwaite(parts, freedoms))
+        half = t_bound(ALPHA / 2, freedom) * error
         low, high = math.exp(difference - half), math.exp(difference + half)
-        p = float(2 * special.stdtr(freedom, -abs(difference) / error)) if error else float(difference == 0)
-        detectable = max(math.exp(half + float(special.stdtrit(freedom, POWER)) * error), floor.high)
+        p = float(beyond(np.asarray(difference), np.asarray(parts.sum()), np.asarray(freedom)))
+        detectable = max(math.exp(half + t_bound(1 - POWER, freedom) * error), floor.high)
     value = Verdict(
         Outcome.NOT_DECIDED, Rule.REPETITIONS, math.exp(difference), low, high, p, len(x), len(y),
         detectable=detectable, extent=floor.high,
     )  # fmt: skip
     return judge([Comparison(value, floor, p)])[0]
-
-
-def _error(x: Values, y: Values) -> tuple[float, float]:
-    """Return the standard error of the difference of mean logarithms, and its freedom (B. L. Welch, 1947)."""
-    parts = [float(np.log(side).var(ddof=1)) / len(side) for side in (x, y)]
-    weight = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (x, y), strict=True))
-    return math.sqrt(sum(parts)), sum(parts) ** 2 / weight if weight > 0 else 1.0
 
 
 def judge(family: Sequence[Comparison]) -> list[Comparison]:
@@ -119,7 +111,7 @@ def _judged(v: Verdict, floor: Floor) -> Verdict:
     power = Outcome.NOT_DECIDED if floor.known and v.detectable <= POWERLESS else Outcome.NO_POWER
     if not floor.known:
         return replace(v, outcome=power, rule=Rule.NO_REPLICATE)
-    if min(v.n_a, v.n_b) < LEAST:
+    if min(v.n_a, v.n_b) < MINIMUM:
         return replace(v, outcome=power, rule=Rule.FEW_REPETITIONS)
     if v.p >= ALPHA:
         return replace(v, outcome=power, rule=Rule.REPETITIONS)

@@ -25,10 +25,8 @@ from tiercel.statistics.model import (
     holm,
     satterthwaite,
 )
-from tiercel.statistics.verdict import MARGIN, MINIMUM, POWERLESS, SAME_FROM, Outcome, Rule, Verdict
+from tiercel.statistics.verdict import MARGIN, MINIMUM, MOST, POWERLESS, SAME_FROM, Outcome, Rule, Verdict
 
-#: Nobody waits for more repetitions than these on each side.
-MOST = 100
 #: The study's own part of the 5 %; the follow-up rounds share the rest (K. K. G. Lan and D. L. DeMets,
 #: Biometrika 70, 1983): each of them has half of what those before it left.
 _FIRST_SHARE = 0.95
@@ -73,7 +71,7 @@ def verdicts(
     minimum: int = MINIMUM,
 ) -> list[Verdict]:
     """Return the verdict of each pair; p is corrected by Holm's method in each family."""
-    mean = made.n.sum(axis=-1) / np.maximum((made.n > 0).sum(axis=-1), 1)
+    mean = _mean_repetitions(made)
     few = mean.min(axis=0) < minimum
     unknown = ~np.isfinite(made.difference) | (facts.zero > 0)
     alone = ~np.isfinite(made.parts[LAYOUT])
@@ -119,6 +117,11 @@ def verdicts(
     return found
 
 
+def _mean_repetitions(made: Contrast) -> Floats:
+    """Return the repetitions of either side in the mean of its scales; 0 where it has none."""
+    return np.asarray(made.n.sum(axis=-1) / np.maximum((made.n > 0).sum(axis=-1), 1))
+
+
 def _rule(
     made: Contrast, facts: Facts, i: int, unknown: bool, few: bool, sure: bool, drift: Floats
 ) -> tuple[Rule, float]:
@@ -156,19 +159,18 @@ def _needed(made: Contrast, size: Ints, spend: float, margin: float) -> Ints:
     """Return how many more repetitions on each side would decide each pair with a chance of four in five;
     more than `MOST` where they would not. Layout sessions stay as they are; rounds are like each other."""
     found = np.full(made.difference.shape, MOST + 1)
-    n = np.where(made.n > 0, made.n, np.nan)
+    mean = np.maximum(_mean_repetitions(made), 1.0)
+    rounds = int(made.n.max(initial=2.0))
+    now = carried(rounds)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        mean = np.nan_to_num(np.nanmean(n, axis=-1), nan=1.0) if n.size else np.ones((2, 0))
         away = np.abs(made.difference)
         beyond_it = np.abs(np.nan_to_num(made.farthest)) > math.log(margin)
         inside = np.where(beyond_it, -math.inf, math.log(margin))
-        rounds = int(np.nanmax(n)) if n.size and np.isfinite(n).any() else 2
-        now = carried(max(rounds, 2))
         for more in range(MOST, 0, -1):
             parts, freedoms = made.parts.copy(), made.freedoms.copy()
             parts[[FIRST, SECOND]] *= mean / (mean + more)
             freedoms[[FIRST, SECOND]] += more
-            then = carried(max(rounds, 2) + more)
+            then = carried(rounds + more)
             parts[DRIFT] *= then[0] / now[0]
             freedoms[DRIFT] *= then[1] / now[1]
             error, freedom = np.sqrt(parts.sum(axis=0)), satterthwaite(parts, freedoms)

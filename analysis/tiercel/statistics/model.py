@@ -26,17 +26,18 @@ SHRUNK_FROM = 6
 ENOUGH = 8
 #: The next wider level counts for so many replicate pairs when the layout variance is shrunk.
 PRIOR = 4.0
-#: Quantile of chi squared that pairs are taken to show; of a single pair, which shows little, a lower one.
-LEVEL, LEVEL_OF_ONE = 0.5, 0.125
-#: Degrees of freedom of the layout variance, chosen by simulation: of many pairs no more, as workloads differ
-#: in it; of few no fewer, as the quantile above guards against a variance that is too small.
-FREEDOM = 8
-#: Chance of adding stack drift where there is none: five rounds show little of it, so it is added early.
-STACK_CHANCE = 0.4
+#: A variance that few values show is taken at the median of its distribution, not at the mean: small ones are
+#: more frequent than large ones.
+MEDIAN = 0.5
+#: Degrees of freedom of the layout variance, at most: workloads differ in it, so many pairs show no more.
+FREEDOM = 8.0
 #: Fewer series than these on a stack do not show more than one cell's own drift.
 SERIES = 3
-#: The same of operation drift, over all cells of a stack or of an operation; and of a single cell.
-CELL_CHANCE, OWN_CHANCE = 0.03, 0.004
+#: Chance of adding stack drift where there is none: five rounds show little of it, so it is added early.
+STACK_CHANCE = 0.7
+#: Chance of adding operation drift where there is none: over all cells or those of an operation; of a
+#: single cell.
+CELL_CHANCE, OWN_CHANCE = 0.02, 0.004
 #: Correlation of a round with the next, for the longest load that is guarded against.
 CORRELATION = 0.8
 #: A difference that drift alone gives with this chance is not claimed.
@@ -244,7 +245,7 @@ def _layout(logs: Floats, variance: Floats, shape: Shape) -> tuple[Floats, Float
     own = np.nansum(squares - errors, axis=-1)
     count = known.sum(axis=-1)
     twice = np.maximum(_toward(count, own / np.maximum(count, 1), wider), 0.0)
-    return twice / 2, np.where(pairs > 0, float(FREEDOM), 0.0)
+    return twice / 2, np.where(pairs > 0, np.minimum(1 + pairs / 2, FREEDOM), 0.0)
 
 
 def _toward(count: Ints, own: Floats, wider: Floats) -> Floats:
@@ -255,7 +256,7 @@ def component(squares: Floats, errors: Floats) -> Floats:
     """Return the variance at which the sum of squares over (it + errors) is the median of chi squared, over
     the last axis; 0 where the errors explain all, NaN without a pair."""
     count = np.isfinite(squares).sum(axis=-1)
-    target = special.chdtri(np.maximum(count, 1), 1 - np.where(count > 1, LEVEL, LEVEL_OF_ONE))
+    target = special.chdtri(np.maximum(count, 1), MEDIAN)
 
     def surplus(between: Floats) -> Floats:
         return np.asarray(np.nansum(squares / (between[..., None] + errors), axis=-1) - target)
@@ -271,14 +272,16 @@ def component(squares: Floats, errors: Floats) -> Floats:
 
 @cache
 def carried(rounds: int) -> tuple[float, float]:
-    """Return what the mean of so many rounds varies by, in variances that they show (ddof 1), and the freedom
-    of these, where a round has a correlation of `CORRELATION` with the next."""
+    """Return what the mean of so many rounds varies by, in variances that they show (ddof 1, at the median),
+    and the freedom of these, where a round has a correlation of `CORRELATION` with the next."""
     steps = np.arange(rounds)
-    whole = CORRELATION ** np.abs(steps[:, None] - steps)
+    correlations = CORRELATION ** np.abs(steps[:, None] - steps)
     centred = np.eye(rounds) - 1.0 / rounds
-    left = centred @ whole @ centred
+    left = centred @ correlations @ centred
     seen = float(np.trace(left))
-    return float(whole.mean()) * (rounds - 1) / seen, seen**2 / float((left**2).sum())
+    freedom = seen**2 / float((left**2).sum())
+    share = float(correlations.mean()) * (rounds - 1) / seen
+    return share * freedom / float(special.chdtri(freedom, MEDIAN)), freedom
 
 
 _CARRIED = np.array([[0.0, 1.0], [0.0, 1.0], *(carried(n) for n in range(2, 64))])
@@ -293,47 +296,47 @@ def _cell_drift(logs: Floats, shape: Shape) -> tuple[Floats, Floats]:
     """Return the variance of each cell's mean by operation drift, and its freedom.
 
     It is what a cell's scales and replicates have in common in a round, beyond what series that err alone
-    have: an F test over the cells of a stack, of an operation, and of each cell alone.
+    have: an F test against the moderated variance of these, over all cells, over those of an operation, and
+    of each cell alone.
     """
     series = logs.reshape(*logs.shape[:-3], -1, logs.shape[-1])
     known = np.isfinite(series)
     exists = known.sum(axis=-1) >= 2
     rounds = (known | ~exists[..., None]).all(axis=-2)
     use = rounds[..., None, :] & exists[..., None]
-    count, size = exists.sum(axis=-1), rounds.sum(axis=-1)
+    count, size = np.maximum(exists.sum(axis=-1), 1), rounds.sum(axis=-1)
     off = np.where(use, series, np.nan)
     off = np.where(use, off - _mean(off)[..., None], 0.0)
-    level = off.sum(axis=-2) / np.maximum(count, 1)[..., None]
-    valid = (count >= 2) & (size >= 2)
-    one, many = np.where(valid, size - 1, 0), np.where(valid, (size - 1) * (count - 1), 0)
-    together = np.where(valid, (level**2).sum(axis=-1), 0.0)
-    alone = np.where(valid, (np.where(use, off - level[..., None, :], 0.0) ** 2).sum(axis=(-1, -2)), 0.0)
-    alone = alone / np.maximum(count, 1)
-    whole = together + alone
-    valid &= whole > 0
-    weight = np.where(valid, 1 / _sharing(shape), 0.0)
-    scaled = np.where(whole > 0, weight / np.where(whole > 0, whole, 1.0), 0.0)
+    level = off.sum(axis=-2) / count[..., None]
+    over = np.where(count >= 2, np.maximum(size - 1, 0), 0).astype(float)
+    under = over * (count - 1)
+    alone = (np.where(use, off - level[..., None, :], 0.0) ** 2).sum(axis=(-1, -2))
+    error, freedom = moderated(alone / np.maximum(under, 1), under)
+    freedom = np.minimum(freedom, under.sum(axis=-1, keepdims=True))  # the study as a whole shows no more
+    error = np.maximum(error, _TINY)
+    seen = count * (level**2).sum(axis=-1) / error
+    weight = np.where(under > 0, 1 / _sharing(shape), 0.0)
 
     def surplus(members: npt.NDArray[np.bool_] | slice, chance: float, own: bool = False) -> Floats:
-        sums = [x[..., members] for x in (scaled * together, scaled * alone, weight * one, weight * many)]
+        # The mean of F is above 1, which would add up over several cells.
+        mean = 1.0 if own else freedom / np.maximum(freedom - 2, 1)
+        sums = [weight[..., members] * x[..., members] for x in (seen / mean, over, under)]
         if not own:
             sums = [x.sum(axis=-1, keepdims=True) for x in sums]
-        t, a, over, under = sums
-        ratio = t * under / np.maximum(a * over, 1e-9)
-        sure = (ratio > 1) & (over > 0) & (special.fdtrc(over, under, np.maximum(ratio, 0.0)) < chance)
-        part = (
-            (ratio - 1)
-            * whole[..., members]
-            / np.maximum(ratio * one[..., members] + many[..., members], 1.0)
-        )
-        return np.where(sure, part, 0.0)
+        total, rows, columns = (np.maximum(x, _TINY) for x in sums)
+        ratio = total / rows
+        p = special.fdtrc(rows, np.maximum(columns, freedom[..., members]), ratio)
+        sure = (under[..., members] > 0) & (ratio > 1) & (p < chance)
+        return np.where(sure, (ratio - 1) * error[..., members] / count[..., members], 0.0)
 
     found = surplus(slice(None), OWN_CHANCE, own=True)
-    for labels in (shape.stack, shape.operation):
-        for label in np.unique(labels):
-            members = labels == label
-            found[..., members] = np.maximum(found[..., members], surplus(members, CELL_CHANCE))
-    return found * _carried(size)[0], np.maximum(one + many, 1).astype(float)
+    groups = [
+        np.ones(len(shape.stack), dtype=bool),
+        *(shape.operation == each for each in set(shape.operation)),
+    ]
+    for members in groups:
+        found[..., members] = np.maximum(found[..., members], surplus(members, CELL_CHANCE))
+    return found * _carried(size)[0], np.maximum(over + under, 1)
 
 
 def _sharing(shape: Shape) -> Floats:
@@ -389,7 +392,8 @@ def _stack_level(made: Fit, stack: int) -> tuple[Floats, Floats, Floats]:
     count = present.sum(axis=-1)
     mean = parts.sum(axis=-2, keepdims=True) / np.maximum(count, 1)[..., None, None]
     squares = (np.where(present[..., None], parts - mean, 0.0) ** 2).sum(axis=-2)
-    rounds = total[..., 0, :] > 0
+    # A follow-up repeats some series only: its rounds do not show what the stack has in common.
+    rounds = (total[..., 0, :] > 0) & (2 * (there > 0).sum(axis=-2) >= usable.sum(axis=-1)[..., None])
     error = np.where(rounds, squares, 0.0).sum(axis=-1) / np.maximum(rounds.sum(axis=-1), 1)
     error = error * count / np.maximum(count - 1, 1)
     level = np.where(rounds & (count >= SERIES)[..., None], parts.sum(axis=-2), np.nan)

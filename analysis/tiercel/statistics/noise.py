@@ -57,19 +57,6 @@ def noise_floor(a: Iterable[Any], b: Iterable[Any], seed: int = 0) -> Floor:
     return Floor(1 / high, high, min(len(first), len(second)))
 
 
-def shown_floor(a: Iterable[Any], b: Iterable[Any]) -> Floor:
-    """Return the ratio that the two halves of an A/A pair show, and its inverse, as a floor.
-
-    For comparisons whose own interval has the sampling error of both sides in it already: the interval of
-    `noise_floor` would count it once more, and a difference of any size could hide in a few noisy values.
-    """
-    first, second = finite(a), finite(b)
-    if not len(first) or not len(second) or np.median(first) <= 0 or np.median(second) <= 0:
-        return UNKNOWN
-    ratio = float(np.median(first) / np.median(second))
-    return Floor(min(ratio, 1 / ratio), max(ratio, 1 / ratio), min(len(first), len(second)))
-
-
 def widest(floors: Iterable[Floor], source: str | None = None) -> Floor:
     """Return the floor that contains all known ones; UNKNOWN when there is none."""
     known = [floor for floor in floors if floor.known]

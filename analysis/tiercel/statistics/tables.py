@@ -207,14 +207,16 @@ def _final(
     claimed: dict[tuple[Any, ...], tuple[int, Verdict]],
     since: dict[tuple[int, tuple[Any, ...]], tuple[dict[str, Any], Verdict]],
 ) -> Verdict:
-    """Return the verdict with what an earlier round claimed."""
+    """Return the verdict with what an earlier round claimed: it stays if all rounds together still show it,
+    and if the later ones do not show the opposite."""
     key = _key(words)
     if key not in claimed:
         return verdict
     number, then = claimed[key]
     later = since.get((number, key))
     opposite = later and later[0]["p_value"] < ALPHA and (later[1].ratio > 1) != (then.ratio > 1)
-    if opposite or (verdict.ratio > 1) != (then.ratio > 1):
+    shown = verdict.low > 1 if then.ratio > 1 else verdict.high < 1
+    if opposite or not shown:
         return verdict.became(Outcome.NOT_DECIDED, Rule.CONTRADICTED)
     return verdict.became(then.outcome, then.rule, then.p)
 

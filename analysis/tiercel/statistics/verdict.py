@@ -21,6 +21,8 @@ MINIMUM = 4
 MARGIN = 1.1
 #: "The same" is said from so many repetitions on each side: the interval of fewer is too short.
 SAME_FROM = 5
+#: More repetitions of each side than these are not asked for.
+MOST = 100
 #: A comparison that could not have shown a doubling has no power.
 POWERLESS = 2.0
 
@@ -50,7 +52,6 @@ class Rule(StrEnum):
     REPETITIONS = "repetitions vary"
     LAYOUT = "layout sessions vary"
     ROUND_DRIFT = "round drift"
-    CHANGED = "changed during the study"
     SCALES = "scales differ"
     SOME_RUNS = "some runs only"
     NOT_IN_TURN = "not in turn"
@@ -59,18 +60,23 @@ class Rule(StrEnum):
     CONTRADICTED = "contradicted"
 
 
-#: More repetitions do not help against these.
-_STAYS = {
+#: What would decide a comparison where no number of repetitions up to `MOST` would.
+_INSTEAD = {
     Rule.NO_RATE: "check why a run gave no rate",
     Rule.NO_REPLICATE: "set `twins: true` in the study and measure again",
     Rule.NOT_IN_TURN: "set a new `seed:` in the study, so that both are measured in turn",
+    Rule.REPETITIONS: f"more than {MOST} repetitions of each side would be needed",
+    Rule.LAYOUT: "repeat the study with more workloads: more repetitions do not help",
+    Rule.ROUND_DRIFT: "repeat the study at another time: more repetitions do not help",
     Rule.LOAD: "measure again while both machines are equally loaded",
     Rule.SCALES: "compare at each scale",
     Rule.SESSIONS: "add sessions: give several baselines",
     Rule.CONTRADICTED: "measure again in a new study",
-    Rule.CHANGED: "measure again when its speed is steady, for longer than the change took",
     Rule.SOME_RUNS: "look at the single runs: only some of them differ",
 }
+
+#: Rules of a variance, which `Verdict.detectable` follows from.
+_VARIES = (Rule.REPETITIONS, Rule.LAYOUT, Rule.ROUND_DRIFT, Rule.SESSIONS)
 
 
 @dataclass(frozen=True)
@@ -157,13 +163,12 @@ class Verdict:
             Rule.LAYOUT: f"layout sessions of one system differ by up to {factor(self.extent)} times ({p})",
             Rule.ROUND_DRIFT: f"the two changed against each other between rounds by "
             f"{percent(self.extent - 1)} ({p})",
-            Rule.CHANGED: f"a side changed during the study, by {factor(self.extent)} times",
             Rule.SCALES: f"the ratio is {factor(self.extent)} at one scale and {factor(self.ratio)} over all",
             Rule.SOME_RUNS: "some runs differ, usual ones do not",
             Rule.NOT_IN_TURN: f"not measured in turn: one side began {_duration(self.extent)} later",
             Rule.SESSIONS: f"two sessions of one system differ by up to {factor(self.extent)} times ({p})",
             Rule.LOAD: "other programs loaded one machine more than the other",
-            Rule.CONTRADICTED: "an earlier round claimed a difference and later ones show the opposite",
+            Rule.CONTRADICTED: "an earlier round claimed a difference and later ones do not confirm it",
         }.get(self.rule, "")  # fmt: skip
 
     def effect(self) -> str:
@@ -186,7 +191,7 @@ class Verdict:
             return f"confirmed (p = {self.p:.2g})"
         seen = math.isfinite(self.ratio) and max(self.ratio, 1 / self.ratio) > self.margin
         said = f"{'not yet confirmed' if seen else 'not decided'}: {self.reason}"
-        if self.outcome is Outcome.NO_POWER and self.rule not in (Rule.FEW_REPETITIONS, *_STAYS):
+        if self.outcome is Outcome.NO_POWER and self.rule in _VARIES:
             said += "; " + (
                 f"only {factor(self.detectable)} times or more would have been detected"
                 if math.isfinite(self.detectable) else "no difference would have been detected"
@@ -199,7 +204,18 @@ class Verdict:
             return ""
         if self.needed is not None:
             return f"run {count(self.needed, 'more repetition')} of each side"
-        return _STAYS.get(self.rule, "repeat the study: more repetitions do not help")
+        return _INSTEAD.get(self.rule, "repeat the study: more repetitions do not help")
+
+    def to_detect(self, ratio: float) -> str:
+        """Return what to do so that a repeated comparison detects a `ratio` above 1."""
+        more = MINIMUM - self.repetitions if self.rule is Rule.FEW_REPETITIONS else 0
+        if self.rule is Rule.REPETITIONS and math.isfinite(self.detectable):
+            # An interval is as wide as one over the root of the repetitions.
+            times = (math.log(self.detectable) / math.log(ratio)) ** 2
+            more = math.ceil(self.repetitions * (times - 1))
+        if 0 < more <= MOST:
+            return f"run at least {count(more, 'more repetition')} of each side"
+        return _INSTEAD.get(self.rule, "")
 
     def sentence(self) -> str:
         """Return effect, confidence and action, in this order."""

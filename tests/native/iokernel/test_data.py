@@ -38,7 +38,8 @@ def written(iokernel, words, files=("f",)):
 def test_no_block_repeats_and_none_compresses(iokernel, words):
     found = written(iokernel, words)
     assert len(set(found)) == len(found)
-    assert compressed(b"".join(found)) > (0.9 if "queue-depth" not in words else 0.4)
+    # In random order two blocks may start close to each other in the buffer, within zlib's window.
+    assert compressed(b"".join(found)) > (0.8 if "-z" in words else 0.99)
 
 
 def test_files_of_processes_segments_and_runs_differ(iokernel):

@@ -84,6 +84,10 @@ def test_an_overlay_whose_upper_layer_is_memory_is_memory(build, tmp_path, hidde
     """Hidden: a container does not see the folder of its upper layer."""
     require_mount("overlay")
     before = "mkdir in; mount -t tmpfs tmpfs in; B=$PWD; cd in"
-    hide = "cd $B; mkdir moved; mount --move in moved; cd moved" if hidden else ""
+    hide = (
+        "mkdir $B/again; mount --rbind $B/in $B/again; mount -t tmpfs tmpfs $B/in; cd $B/again"
+        if hidden
+        else ""
+    )
     reads = overlay_reads(build, tmp_path, f"{before}; {ON_OVERLAY % hide}")
     assert [(r["memoryBacked"], r["fraction"]) for r in reads] == [(True, 1)] * 3

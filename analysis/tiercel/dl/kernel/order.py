@@ -46,6 +46,9 @@ class Order(ABC):
         each = self._split.samples // self._comm.size
         return range(self._comm.rank * each, (self._comm.rank + 1) * each)
 
+    def _seed(self, epoch: int) -> int:
+        return self._spec.seed + (epoch if self._spec.seed_change_epoch else 0)
+
 
 class DLIOMain(Order):
     """DLIO's main branch: only the iterative sampler shuffles (`file_shuffle`, `sample_shuffle`).
@@ -93,9 +96,6 @@ class DLIOMain(Order):
                 draw.shuffle(list(range(self._spec.files)))
             draw.shuffle(files)
         return files
-
-    def _seed(self, epoch: int) -> int:
-        return self._spec.seed + (epoch if self._spec.seed_change_epoch else 0)
 
 
 class DLIO2(DLIOMain):
@@ -164,9 +164,6 @@ class MLPerf3Resharding(Order):
         for rank, files in enumerate(received):
             NumpyRandom(self._spec.seed + epoch + 31 * rank).shuffle(files)
         return received
-
-    def _seed(self, epoch: int) -> int:
-        return self._spec.seed + (epoch if self._spec.seed_change_epoch else 0)
 
 
 class DistributedSampler(Order):

@@ -61,9 +61,9 @@ def _panel(folder: Path, name: str, pair: Pair, origin: str, stack: str, rows: S
     shapes = _SHAPES.get(origin, "crosses")
     caption = (
         f"Ratio of {pair.other.name} to {pair.base.name}, over all scales that both have: left of 1 it is "
-        f"slower, right of 1 faster. Bars are 95 % bootstrap intervals, the grey bands the wider of both "
-        f"sides' A/A noise; filled {shapes} ({SIGNS['slower']} slower, {SIGNS['faster']} faster) are beyond "
-        "noise, hollow ones not told apart. Logarithmic axis."
+        f"slower, right of 1 faster. Bars are 95 % intervals, the grey bands the ratios of two layout "
+        f"sessions; filled {shapes} ({SIGNS['slower']} slower, {SIGNS['faster']} faster) are "
+        "proven, hollow ones are not. Logarithmic axis."
     )
     if len(shown) < len(rows):
         caption += f" The {len(shown)} of {len(rows)} that differ most."

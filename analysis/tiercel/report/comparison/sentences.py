@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -56,7 +55,7 @@ def _outcomes(rows: Sequence[Row]) -> str:
     loaded = sum(row.loaded for row in rows)
     held = f"; {loaded} not claimed because of the load by other programs" if loaded else ""
     if counts["undecided"] == len(rows):
-        return f"nothing is slower or faster beyond noise{_noise(rows)}{held}"
+        return f"nothing is proven slower or faster: {_undecided(rows)}{held}"
     parts = []
     for outcome, most in (("slower", "worst"), ("faster", "most")):
         found = [row for row in order if row.outcome == outcome]
@@ -64,9 +63,9 @@ def _outcomes(rows: Sequence[Row]) -> str:
             example = f"{name_of(found[0])}, {words.times(found[0].comparison.ratio)}"
             parts.append(f"{len(found)} {outcome} beyond noise ({most}: {example})")
         elif outcome == "slower":
-            parts.append("none slower beyond noise")
+            parts.append("none proven slower")
     if counts["undecided"]:
-        parts.append(f"{'the rest' if parts else 'all'} not told apart")
+        parts.append(f"the rest open: {_undecided([row for row in order if row.outcome == 'undecided'])}")
     return ", ".join(parts) + held
 
 
@@ -83,12 +82,17 @@ def _lost(rows: Sequence[Row], failed: Sequence[Alone]) -> str:
     return "".join(f"{part}; " for part in parts)
 
 
-def _noise(rows: Sequence[Row]) -> str:
-    """Say how large a difference could have hidden."""
-    known = [row.comparison.floor.high for row in rows if row.comparison.floor.known]
-    if not known:
-        return ", because one side measured nothing twice over (no A/A pair)"
-    return f" (which is a factor of {words.factor(statistics.median(known))} in the median)"
+def _undecided(rows: Sequence[Row]) -> str:
+    """Return what undecided rows could have shown, and the largest effect among those that could not."""
+    blind = [row for row in rows if row.blind(HALVING)]
+    if not blind:
+        return "each could have shown a halving"
+    largest = worst_first(blind)[0]
+    effect, reason = largest.comparison.value.effect(), largest.reason
+    return (
+        f"{len(blind)} of {words.count(len(rows), 'row')} could not have shown a halving "
+        f"(largest effect: {name_of(largest)}, {effect}; {reason})"
+    )
 
 
 def remarks(answer: Answer) -> list[str]:
@@ -101,7 +105,8 @@ def remarks(answer: Answer) -> list[str]:
         elif pair.rows:
             found.append(
                 f"{who} are different sessions: their repetitions did not take turns, so what changed on the "
-                "machine in between looks like a difference; the wider of both sides' noise is used"
+                "machine in between looks like a difference; sessions are taken to vary by 5 %, or by what "
+                "--baseline shows"
             )
         found += _of_values(pair)
         if pair.shared_runs:
@@ -124,7 +129,7 @@ def remarks(answer: Answer) -> list[str]:
 
 
 def _of_values(pair: Pair) -> list[str]:
-    """Say what no single row does: values that are no rates, unknown load, differences too small to see."""
+    """Return what no single row says: values that are no rates, unknown load."""
     found = []
     for side, number in ((pair.base, 0), (pair.other, 1)):
         with_strays = [row for row in pair.rows if row.strays[number]]
@@ -139,12 +144,6 @@ def _of_values(pair: Pair) -> list[str]:
         found.append(
             f"{pair.load_unknown}: nobody recorded how much of the cores other programs used: a difference "
             "may be them"
-        )
-    blind = [row for row in pair.rows if row.outcome == "undecided" and not row.findable >= HALVING]
-    if blind:
-        found.append(
-            f"{pair.other.name} against {pair.base.name}: {len(blind)} of "
-            f"{words.count(len(pair.rows), 'row')} could not have shown a halving"
         )
     return found
 
@@ -218,7 +217,7 @@ def verdict_of(row: Row) -> str:
 
 def findable_of(row: Row) -> str:
     """Return below which ratio an undecided row would have been claimed as slower, or ``nothing``."""
-    if row.outcome != "undecided":
+    if row.outcome != "undecided" or row.same:
         return ""
     return f"below {words.times(row.findable)}" if math.isfinite(row.findable) else "nothing"
 

@@ -11,7 +11,7 @@ import pandas as pd
 from tiercel.placement.copying import Amount, Rates, Staging, staging
 from tiercel.report.data import Results
 from tiercel.report.recommend.copying import of_groups
-from tiercel.report.recommend.model import LITTLE, Calls, GroupAdvice, Recommendation
+from tiercel.report.recommend.model import LITTLE, SYNCED, Calls, GroupAdvice, Recommendation
 from tiercel.report.room import free_bytes
 from tiercel.traced import load_trace_groups
 from tiercel.traced.tables import GROUPS
@@ -62,7 +62,7 @@ def group_advice(
         share = float(row["seconds"] / whole) if whole else 0.0
         target, stage = made.home, None
         # What costs no time decides nothing.
-        if made.faster and share >= LITTLE and made.faster in calls:
+        if made.faster and made.unknown != SYNCED and share >= LITTLE and made.faster in calls:
             target = made.faster
             stage = _group_staging(made, of_groups(pd.DataFrame([row])), share, rates)
         free = free_bytes(results, target)

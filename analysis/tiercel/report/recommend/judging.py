@@ -25,7 +25,7 @@ from tiercel.report.recommend.copying import (
     why_unknown,
 )
 from tiercel.report.recommend.groups import group_advice, groups_of, work_notes
-from tiercel.report.recommend.model import GroupAdvice, Judgement, Recommendation
+from tiercel.report.recommend.model import SYNCED, GroupAdvice, Judgement, Recommendation
 from tiercel.report.room import free_bytes
 from tiercel.results.schema import FEATURES
 from tiercel.site.model import Site
@@ -89,7 +89,8 @@ def _recommendation(
         reading = reading_of(results, found, home, amount, groups) if found.operation == "train" else None
         saved = saved_by(results, found, home, faster, amount, traced)
         stage = staging(home, faster, amount, rates, saved, reading=reading, per=per)
-        unknown = why_unknown(stage)
+        synced = found.operation == "write" and found.configuration.get("fsync") == "write"
+        unknown = SYNCED if synced else why_unknown(stage)
     if unknown:
         stage = None
     known = site.storages.get(home.partition("+")[0])

@@ -15,6 +15,8 @@ from tiercel.statistics.ranking import Advice, Outcome, Standing
 if TYPE_CHECKING:
     from tiercel.placement.recommend import Opinion
 
+#: Why memory is no place for writes that are synced one by one: their user needs them after a crash.
+SYNCED = "synced writes must survive a restart, and memory does not"
 Copying = Literal["unknown", "nothing to copy", "pays", "only if results are not kept", "never pays"]
 
 #: Files of a trace that take less of its time than this decide nothing.

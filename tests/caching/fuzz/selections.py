@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiercel.caching.fuzz.types import Rng
+from tests.caching.fuzz.types import Rng
 
 
 def _slice(rng: Rng, length: int) -> slice | int:

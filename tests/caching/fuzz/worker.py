@@ -1,4 +1,4 @@
-"""The process that plays cases: ``python -m tiercel.caching.fuzz.worker play|contents FOLDER FIRST COUNT``.
+"""The process that plays cases: ``python -m tests.caching.fuzz.worker play|contents FOLDER FIRST COUNT``.
 
 One JSON line a case on standard output, at once, so that a case that crashes HDF5 is known by its absence.
 """
@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from tiercel.caching.fuzz.play import Player, contents
+from tests.caching.fuzz.play import Player, contents
 
 
 def one_case(mode: str, folder: Path, seed: int) -> dict[str, str | int]:

@@ -16,8 +16,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-from tiercel.caching.fuzz.selections import random_selection
-from tiercel.caching.fuzz.types import Rng, random_type, values
+from tests.caching.fuzz.selections import random_selection
+from tests.caching.fuzz.types import Rng, random_type, values
 
 #: Seconds for which a file must be unchanged before the connector copies it, in these tests: longer than a
 #: tick of the kernel's clock, so that a later change is sure to change the file's times.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tiercel.caching.fuzz.play import QUIET
+from tests.caching.fuzz.play import QUIET
 from tiercel.layers.cachevol import settings
 
 #: The connector's settings that cases run under, in turn: each path of its code has a turn.
@@ -29,6 +29,7 @@ SETTINGS: tuple[dict[str, bool | int | str], ...] = (
     {"adaptive": False, "read": False, "checkpoint": False},
 )  # fmt: skip
 
+_ROOT = Path(__file__).parents[3]
 _BATCH = 25
 """Cases a process plays: a crash loses no more of them, and h5py's start is shared by as many."""
 
@@ -50,10 +51,10 @@ def _work(mode: str, folder: Path, first: int, count: int, environment: dict[str
     answers: Answers = {}
     plain = {k: v for k, v in os.environ.items() if not k.startswith("HDF5_")}
     while (done := len(answers)) < count:
-        command = [sys.executable, "-m", "tiercel.caching.fuzz.worker", mode, str(folder)]
+        command = [sys.executable, "-m", "tests.caching.fuzz.worker", mode, str(folder)]
         worker = subprocess.run(
             [*command, str(first + done), str(count - done)],
-            capture_output=True, text=True, check=False, env={**plain, **environment},
+            capture_output=True, text=True, check=False, env={**plain, **environment}, cwd=_ROOT,
         )  # fmt: skip
         for line in worker.stdout.splitlines():
             answer = json.loads(line)
