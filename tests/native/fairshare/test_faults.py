@@ -377,3 +377,23 @@ def test_a_server_that_says_much_goes_on(programs: Programs, tmp_path: Path) -> 
     with running_server(replace(programs, server=talker), tmp_path / "data") as server, \
             Connection(server.socket) as connection:  # fmt: skip
         assert connection.status()["open_files"] == 0
+
+
+def test_two_mounts_that_write_one_file_do_not_wait_for_each_other(share: Share, tmp_path: Path) -> None:
+    """Each held the page of its last bytes until the other had dropped it; one of them got EIO."""
+    (place := tmp_path / "other").mkdir()
+    code = """
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for n in range(200):
+    os.pwrite(fd, bytes([int(sys.argv[2])]) * 100000, (2 * (n % 20) + int(sys.argv[2])) * 100000)
+"""
+    with running_mount(share.programs, share.server.socket, place):
+        argv = [sys.executable, "-c", "import os, sys" + code]
+        writers = [
+            share.start([*argv, str(folder / "f"), str(number)])
+            for number, folder in enumerate((share.root, place))
+        ]
+        for writer in writers:
+            assert writer.communicate(timeout=120)[1] == "" and writer.returncode == 0
+        expected = b"".join(bytes([n % 2]) * 100000 for n in range(40))
+        assert (place / "f").read_bytes() == (share.root / "f").read_bytes() == expected

@@ -27,6 +27,7 @@ _WITHIN_S = 20.0
 def begin(address: str, folder: Path, ticket: str) -> None:
     """Mount, by a process that stays until :func:`end`, or until the server has gone."""
     choose(str(folder), alone=False)
+    namespace.take_away_dead(folder)
     folder.mkdir(mode=0o700, exist_ok=True)  # nodes may share the folder in which it is
     if not namespace.is_own(folder):
         raise UserError(f"{folder}: somebody else made it")
@@ -54,9 +55,17 @@ def end(folder: Path) -> None:
     with suppress(OSError, ValueError, IndexError):  # it may have ended with its server
         os.kill(int(_notes(folder).read_text().split()[-1]), signal.SIGTERM)
     until = time.monotonic() + _WITHIN_S
-    while folder.is_mount() and time.monotonic() < until:
+    while _is_mounted(folder) and time.monotonic() < until:
         time.sleep(0.02)
+    namespace.take_away_dead(folder)
     _forget(folder)
+
+
+def _is_mounted(folder: Path) -> bool:
+    try:
+        return folder.is_mount()
+    except OSError:
+        return True  # its process has ended, or is about to
 
 
 def _notes(folder: Path) -> Path:

@@ -19,6 +19,8 @@ struct Table<Done> {
     files: HashMap<u64, Vec<u64>>,
     /// By message: which mount has to say that it is done, and since when.
     waiting: HashMap<u64, (u64, Instant, Done)>,
+    /// By file and mount, how many changes of that mount's wait for others to drop the file.
+    held: HashMap<(u64, u64), usize>,
 }
 
 /// `Done` is what is called when a mount has dropped something.
@@ -29,9 +31,13 @@ pub struct Caches<Done> {
 
 impl<Done> Default for Caches<Done> {
     fn default() -> Self {
-        let (files, waiting) = (HashMap::new(), HashMap::new());
+        let table = Table {
+            files: HashMap::new(),
+            waiting: HashMap::new(),
+            held: HashMap::new(),
+        };
         Self {
-            table: Mutex::new(Table { files, waiting }),
+            table: Mutex::new(table),
             next: AtomicU64::default(),
         }
     }
@@ -59,6 +65,31 @@ impl<Done> Caches<Done> {
             table.files.remove(&ino);
         }
         told
+    }
+
+    /// Of the mounts that are told to drop a file: for which the change by mount `by` waits, and for which it does not. A
+    /// mount whose own change waits may hold the page until it has its answer: each would wait for the other.
+    pub fn hold(&self, ino: u64, by: Option<u64>, told: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
+        let mut table = self.table();
+        let (later, first): (Vec<u64>, Vec<u64>) = told
+            .into_iter()
+            .partition(|mount| Some(*mount) == by || table.held.contains_key(&(ino, *mount)));
+        if let Some(by) = by.filter(|_| !first.is_empty()) {
+            *table.held.entry((ino, by)).or_default() += 1;
+        }
+        (first, later)
+    }
+
+    /// A change that waited is answered.
+    pub fn answered(&self, ino: u64, by: Option<u64>) {
+        let mut table = self.table();
+        let Some(key) = by.map(|by| (ino, by)) else { return };
+        if let Some(count) = table.held.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                table.held.remove(&key);
+            }
+        }
     }
 
     /// A mount is told to drop something: the number of the message.
@@ -123,6 +154,20 @@ mod tests {
         caches.note(1, 8);
         assert_eq!(caches.take(1, None), [7, 8]);
         assert!(caches.table().files.is_empty());
+    }
+
+    #[test]
+    fn two_mounts_that_change_a_file_do_not_wait_for_each_other() {
+        let caches = Caches::<()>::default();
+        assert_eq!(caches.hold(1, Some(7), vec![8]), (vec![8], vec![]));
+        assert_eq!(caches.hold(1, Some(8), vec![7, 9]), (vec![9], vec![7]));
+        assert_eq!(
+            caches.hold(2, Some(8), vec![7]),
+            (vec![7], vec![]),
+            "another file"
+        );
+        caches.answered(1, Some(7));
+        assert_eq!(caches.hold(1, None, vec![7]), (vec![7], vec![]));
     }
 
     #[test]

@@ -162,9 +162,8 @@ impl Server {
         // What was appended lies elsewhere than the kernel takes it to. It holds the page until it has its answer.
         let elsewhere = outcome.elsewhere;
         let mounts = self.caches.take(ino, session.cache.filter(|_| !elsewhere));
-        let (first, later): (Vec<u64>, Vec<u64>) = mounts
-            .into_iter()
-            .partition(|mount| Some(*mount) != session.cache);
+        let by = session.cache;
+        let (first, later) = self.caches.hold(ino, by, mounts);
         if first.is_empty() {
             self.answer(pending, outcome);
         } else {
@@ -179,6 +178,7 @@ impl Server {
                         return;
                     }
                     let answer = held.answer.lock().expect("no panics under this lock").take();
+                    server.caches.answered(ino, by);
                     if let Some((pending, outcome)) = answer {
                         server.answer(pending, outcome);
                     }
