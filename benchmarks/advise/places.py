@@ -34,6 +34,9 @@ class Place:
             target = self.folder / name
             if source.is_dir():
                 target.mkdir(exist_ok=True)
+                shutil.copymode(
+                    source, target
+                )  # a database's folder is private, or its server does not start
                 continue
             if not target.exists() or stamp(target) != self._stamps.get(name):
                 shutil.copy2(source, target)

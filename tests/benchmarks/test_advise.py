@@ -65,9 +65,10 @@ def test_no_answer_is_counted_apart() -> None:
 def test_a_folder_that_was_changed_is_harm(tmp_path: Path) -> None:
     (tmp_path / "inputs").mkdir()
     (tmp_path / "inputs" / "in").write_text("in")
+    (tmp_path / "inputs" / "private").mkdir(mode=0o700)
     place = Place(tmp_path / "folder", tmp_path / "inputs")
     place.restore()
-    assert place.differences() == ""
+    assert place.differences() == "" and (place.folder / "private").stat().st_mode & 0o777 == 0o700
     (place.folder / "in").write_text("changed")
     assert place.differences() == "changed: in"
     (place.folder / "new").touch()
