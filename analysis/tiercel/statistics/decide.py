@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from tiercel.statistics.model import (
@@ -87,7 +88,8 @@ def verdicts(
         low, high = np.exp(made.difference - half), np.exp(made.difference + half)
         reach = special.stdtrit(freedom, 1 - ALPHA * spend / size / 2) + special.stdtrit(freedom, POWER)
         detectable = np.where(blocked, math.inf, np.exp(np.minimum(reach * error, 700.0)))
-        drift = beyond(made.difference, made.parts[DRIFT], made.freedoms[DRIFT])
+        drift = beyond(made.difference, made.parts[DRIFT], made.freedoms[DRIFT]) >= EXPLAINS
+        drift &= beyond(made.difference, made.variance, made.freedom) < ALPHA
         far = np.abs(np.nan_to_num(made.farthest)) > math.log(margin)
     same = ~blocked & (low >= 1 / margin) & (high <= margin) & (mean.min(axis=0) >= SAME_FROM) & ~far
     claim = ~blocked & (corrected < ALPHA) & made.usual & made.everywhere & ~same
@@ -123,9 +125,9 @@ def _mean_repetitions(made: Contrast) -> Floats:
 
 
 def _rule(
-    made: Contrast, facts: Facts, i: int, unknown: bool, few: bool, sure: bool, drift: Floats
+    made: Contrast, facts: Facts, i: int, unknown: bool, few: bool, sure: bool, drift: npt.NDArray[np.bool_]
 ) -> tuple[Rule, float]:
-    """Return the rule that prevents a claim, and what it rests on."""
+    """Return the rule that prevents a claim, and what it rests on. `drift`: where only it does."""
     layout, moved = float(made.parts[LAYOUT, i]), float(made.parts[DRIFT, i])
     repeated = float(made.parts[FIRST, i] + made.parts[SECOND, i])
     if unknown:
@@ -140,7 +142,7 @@ def _rule(
         return Rule.SOME_RUNS, math.nan
     if math.isfinite(made.farthest[i]):
         return Rule.SCALES, math.exp(made.farthest[i])
-    if moved > 0 and (moved > max(layout, repeated) or drift[i] >= EXPLAINS):
+    if moved > 0 and (moved > max(layout, repeated) or drift[i]):
         return Rule.ROUND_DRIFT, math.exp(math.sqrt(moved))
     if layout > repeated:
         return Rule.LAYOUT, math.exp(1.96 * math.sqrt(layout))
