@@ -149,6 +149,12 @@ def test_every_run_reads_the_same_input(two: Project, inside: Path) -> None:
     assert advise(two, inside, *words, input="other\n").returncode == 2
 
 
+def obeys_signals() -> None:
+    """Undo what a background job (SIGINT) and nohup (SIGHUP) leave ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_ended_in_the_middle_nothing_is_left(two: Project, inside: Path, ending: signal.Signals) -> None:
     before = state(inside)
@@ -156,7 +162,7 @@ def test_ended_in_the_middle_nothing_is_left(two: Project, inside: Path, ending:
              f"echo x >out; touch {inside.parent}/running; sleep 60"]  # fmt: skip
     ran = subprocess.Popen(
         words, cwd=inside, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        preexec_fn=obeys_signals,  # noqa: PLW1509
     )  # fmt: skip
     while not (inside.parent / "running").exists():
         assert ran.poll() is None
