@@ -111,8 +111,8 @@ def compare_engines(
         {"pairs": [{"engine", "baseline", "case", "metric", "ratio", "low", "high", "floor": [low, high],
                     "n", "verdict", "reason"}], "engines": {name: version}, "notes": [sentence]}
 
-    `ratio` is of the geometric means, the engine's over the baseline's; `low` and `high` are its 95 % interval by
-    Welch's t test. The verdict (higher, lower, undecided) is corrected for the number of pairs.
+    `ratio` is of the geometric means, the engine's over the baseline's; `low` and `high` its 95 % interval
+    by Welch's t test. The verdict (higher, lower, undecided) is corrected for the number of pairs.
     """
     notes: list[str] = []
     launcher = resolve(load_site(_SITE, root).launcher)
