@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.traces.test_real_traces import busiest_thread_time
 from tiercel.traces import IOFrame
-from tiercel.traces.analysis.overlap import busiest_thread_time, evidence
+from tiercel.traces.analysis.overlap import evidence
 
 from .conftest import Event, call, compute
 

@@ -8,15 +8,32 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tiercel.programs import program
 from tiercel.runs.tracing import preload_library
 from tiercel.traces import open_trace
-from tiercel.traces.analysis.overlap import busiest_thread_time, evidence
+from tiercel.traces.analysis.overlap import evidence
+from tiercel.traces.frame import IOFrame
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "dftracer"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not there")
+
+
+def busiest_thread_time(frame: IOFrame, width: float = 1.0) -> float:
+    """Return the I/O time that dftracer-analyzer prints: in each second of the job, counted from its start,
+    the summed duration of POSIX-category events of the thread with most of it; added up over the seconds.
+
+    An event belongs to the second in which it starts. Ours divides by another time.
+    """
+    table = frame.query(
+        "SELECT sum(busiest) AS total FROM (SELECT second, max(spent) AS busiest FROM ("
+        f"SELECT floor(time / {width!r}) AS second, host, process, thread, sum(duration) AS spent "
+        "FROM events WHERE category = 'POSIX' GROUP BY ALL) GROUP BY second)"
+    )
+    total = table["total"].iloc[0]
+    return 0.0 if pd.isna(total) else float(total)
 
 
 @needs_data

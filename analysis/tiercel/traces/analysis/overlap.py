@@ -305,18 +305,3 @@ def _only_data(frame: IOFrame) -> list[str]:
     if not only_data(frame):
         return []
     return ["events are reads and writes alone (DXT): no wall-clock time here has metadata calls or syncs"]
-
-
-def busiest_thread_time(frame: IOFrame, width: float = 1.0) -> float:
-    """Return the I/O time that dftracer-analyzer prints: in each second of the job, counted from its start,
-    the summed duration of POSIX-category events of the thread with most of it; added up over the seconds.
-
-    An event belongs to the second in which it starts. Not used for our own numbers: kept to compare.
-    """
-    table = frame.query(
-        "SELECT sum(busiest) AS total FROM (SELECT second, max(spent) AS busiest FROM ("
-        f"SELECT floor(time / {width!r}) AS second, host, process, thread, sum(duration) AS spent "
-        "FROM events WHERE category = 'POSIX' GROUP BY ALL) GROUP BY second)"
-    )
-    total = table["total"].iloc[0]
-    return 0.0 if pd.isna(total) else float(total)
