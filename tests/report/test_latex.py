@@ -64,6 +64,11 @@ def test_a_table_of_many_rows_continues_in_others_of_the_same_number():
     assert text.count(r"\label{tab:numbers}") == 1 and "longtable" not in text
 
 
+def test_a_table_of_comparisons_has_its_ratios(report):
+    text = (report / "latex" / "comparisons.tex").read_text()
+    assert "Ratio A to B & Interval" in text
+
+
 def test_every_figure_is_there_as_pdf_and_old_ones_are_gone(report):
     drawn = {path.stem for path in (report / "figures").glob("*.svg")}
     printed = list((report / "latex" / "figures").glob("*.pdf"))

@@ -342,6 +342,15 @@ def test_of_many_storages_the_best_and_those_to_avoid_are_shown(monkeypatch):
     assert made.columns[0][0] == "st9" * 100
 
 
+def test_memory_is_no_place_to_keep_what_only_memory_measured():
+    data = samples({"nvme": FAST, "shm": FAST})
+    for repetition in range(5):
+        data.add("scaling", "ml", "Random read", "shm", 1, repetition, "a", [],
+                 operation="read", pattern="random", bandwidth=1e9)  # fmt: skip
+    (places,) = [places for of, places in first_screen(data).rows if of.workload == "ml"]
+    assert "only" not in {place.advice for place in places}
+
+
 def test_no_number_no_verdict(build_page):
     assert first_screen(Synthetic()) is None
     data = Synthetic()

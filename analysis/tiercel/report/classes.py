@@ -49,7 +49,7 @@ class WorkloadClass:
     configuration: Mapping[str, Any]
     """An observation of the class: the workload's features."""
     silent: Sequence[Silent]
-    """Stacks that ran it and have no number of it."""
+    """Stacks that ran it and have no number of it; of what only memory ran, all storages that keep files."""
     repeated: Mapping[str, int]
     """By stack: the least repetitions that any of its numbers rests on."""
     scales: Sequence[Record]
@@ -98,6 +98,12 @@ def classes(results: Results) -> list[WorkloadClass]:
     for key, some in by_class.items():
         silent = results.silent_for(*key[:2]) if key[3] == "measured" else []
         present = dict.fromkeys(n.stack for n in some)
+        if not silent and present.keys() <= results.memory:  # a study may measure it in memory only
+            silent = [
+                Silent(stack, name, False, 0, 0)
+                for stack, name in results.stacks.items()
+                if stack not in results.memory and "+" not in stack
+            ]
         ranking = rank(compared.get(key, []), results.memory, present, {s.stack for s in silent})
         if ranking is None:
             continue

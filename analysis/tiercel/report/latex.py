@@ -30,7 +30,7 @@ class Shown:
 _NUMBERS = Shown(("Workload", "Operation"), ("Storage", "Scale", "Origin", "n", "Median", "Interval"))
 _COMPARISONS = Shown(
     ("Workload", "Operation", "A", "B"),
-    ("Scale", "Origin", "A over B", "Interval", "Noise", "p", "Verdict"),
+    ("Scale", "Origin", "Ratio A to B", "Interval", "Noise", "p", "Verdict"),
     "{0}, {1}: {2} (A) against {3} (B)",
 )
 _NUMBERS_SAY = (
@@ -43,6 +43,8 @@ _COMPARISONS_SAY = (
     "answer is undecided."
 )
 _VERDICT = "Verdict"
+#: The column that a table leaves out where all rows have the same.
+_CONSTANT = "Origin"
 #: Lines of one table; the others go into tables that continue it. A longtable would break over pages by
 #: itself, but papers in two columns refuse it.
 _ONE_PAGE = 40
@@ -89,7 +91,8 @@ def tabular(table: Table, shown: Shown, label: str) -> str:
 
 
 def _lines(table: Table, shown: Shown, label: str) -> list[str]:
-    at = {name: table.columns.index(name) for name in (*shown.above, *shown.each) if name in table.columns}
+    wanted = [name for name in (*shown.above, *shown.each) if name != _CONSTANT or name in table.columns]
+    at = {name: table.columns.index(name) for name in wanted}
     names = [name for name in shown.each if name in at]
     kinds = "".join("r" if name in table.numeric else "l" for name in names)
     head = " & ".join(escaped(name) for name in names) + r" \\"
