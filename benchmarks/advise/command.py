@@ -63,7 +63,14 @@ def _main(options: argparse.Namespace, adviser: Adviser) -> int:
             print(f"{name} skipped: {error}", file=sys.stderr)
             continue
         kept.write_text(json.dumps(measured, indent=1) + "\n")
-    judged = [case for path in sorted(output.glob("*.json")) for case in cases(json.loads(path.read_text()))]
+    judged = []
+    for path in sorted(output.glob("*.json")):
+        measured = json.loads(path.read_text())
+        judged += cases(measured)
+        for home in measured["homes"]:
+            if failed := [run["wrong"] for run in measured["runs"][home] if run["wrong"]]:
+                why = f"it fails without advice ({failed[0]})"
+                print(f"{measured['program']} left out at {home}: {why}", file=sys.stderr)
     total = totals(judged)
     if options.json:
         print(json.dumps({"cases": [asdict(case) for case in judged], "totals": asdict(total)}, indent=1))

@@ -8,10 +8,12 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from tiercel.pagecache import memory_backed
 from tiercel.placement.applications.measure import evict
 
-#: Size and time of modification: what tells an untouched input from a changed file.
-Stamp = tuple[int, int]
+#: Size, times of modification and of change: an untouched input from a changed file. A file that was staged
+#: has its time of modification back.
+Stamp = tuple[int, int, int]
 
 
 class Place:
@@ -30,6 +32,7 @@ class Place:
             if name not in wanted or path.is_dir() != wanted[name].is_dir() or path.is_symlink():
                 _remove(path)
         stamps = {}
+        blind = memory_backed(str(self.folder))  # tmpfs keeps its times when a mapping is written
         for name, source in sorted(wanted.items()):
             target = self.folder / name
             if source.is_dir():
@@ -38,7 +41,7 @@ class Place:
                     source, target
                 )  # a database's folder is private, or its server does not start
                 continue
-            if not target.exists() or stamp(target) != self._stamps.get(name):
+            if blind or not target.exists() or stamp(target) != self._stamps.get(name):
                 shutil.copy2(source, target)
             stamps[name] = stamp(target)
         self._stamps = stamps
@@ -83,7 +86,7 @@ def contents(folder: Path) -> dict[str, Path]:
 
 def stamp(path: Path) -> Stamp:
     seen = path.lstat()
-    return seen.st_size, seen.st_mtime_ns
+    return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 def _remove(path: Path) -> None:
