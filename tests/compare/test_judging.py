@@ -8,12 +8,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.compare.sides import AROUND_100, NOVEMBER, later, of_two, pair, read, together, write
+from tests.compare.sides import (
+    AROUND_100,
+    DAY,
+    NOVEMBER,
+    compared,
+    later,
+    of_two,
+    pair,
+    read,
+    runs_of,
+    together,
+    write,
+)  # fmt: skip
 from tests.statistics.rows import rows
 from tiercel.compare.answer import compare_sides
 from tiercel.compare.gate import no_power
 from tiercel.compare.judging import SESSION
 from tiercel.compare.matching import INVALID
+from tiercel.errors import UserError
 from tiercel.statistics.verdict import Outcome, Rule
 
 
@@ -81,14 +94,63 @@ def test_sessions_that_differ_by_ten_percent_are_no_alarm(tmp_path, shift):
 
 def test_further_baselines_show_how_much_sessions_vary(tmp_path):
     """Slower by a third: found if baselines are alike, not if baselines differ by as much."""
-    for name, shift in (("one", 0.0), ("two", -0.4), ("alike", 0.01), ("apart", 0.5)):
-        write(tmp_path / name, session(later if name != "one" else pair, 6, 8, seed=len(name), shift=shift))
+    for day, (name, shift) in enumerate((("one", 0.0), ("two", -0.4), ("alike", 0.01), ("apart", 0.5))):
+        made = session(pair, 6, 8, seed=len(name), shift=shift)
+        write(tmp_path / name, made.assign(began=made["began"] + day * DAY))
     one, two, alike, apart = read(*(tmp_path / n for n in ("one", "two", "alike", "apart")), root=tmp_path)
     found = {
         side.name: compare_sides([one, two], [], {}, baselines=[side]).found("slower")
         for side in (alike, apart)
     }
     assert list(found.values()) == [True, False]
+    for wrong in (one, two):  # a side is no further session: it would say that sessions vary by nothing
+        with pytest.raises(UserError, match="has runs of"):
+            compare_sides([one, two], [], {}, baselines=[wrong])
+    with pytest.raises(UserError, match="has runs of --baseline"):
+        compare_sides([one, two], [], {}, baselines=[alike, alike])
+
+
+@pytest.mark.parametrize("origin", ["imported", "simulated"])
+def test_a_gate_does_not_pass_on_numbers_that_nobody_measured(tmp_path, origin):
+    base = session(pair, 5, 4, seed=1)
+    answer = of_two(tmp_path, base, session(partial(later, origin=origin), 5, 4, seed=2))
+    assert gate(answer) == 4
+
+
+def test_a_scale_that_is_slower_is_not_hidden_by_the_others(tmp_path):
+    """1.3, 1 and 0.3 times: 0.73 in the geometric mean, and the largest scale is what counts."""
+
+    def side(make, factors, seed):
+        draw = np.random.default_rng(seed)
+        return together(
+            make(list(100 * factor * np.exp(draw.normal(0, 0.03, 5))), processes_per_node=2**at)
+            for at, factor in enumerate(factors)
+        )
+
+    answer = of_two(tmp_path, side(pair, (1, 1, 1), 1), side(later, (1.3, 1, 0.3), 2))
+    assert len(answer.rows) == 1 and gate(answer) == 1
+    assert gate(of_two(tmp_path, side(pair, (1, 1, 1), 1), side(later, (1.02, 1, 1.01), 2))) == 0
+
+
+@pytest.mark.parametrize(("failed", "lost"), [(2, False), (5, True)])
+def test_a_storage_on_which_half_of_the_runs_fail_is_lost(tmp_path, failed, lost):
+    """5 of 10 of its runs failed, and the other half is as fast as before."""
+    write(tmp_path / "results" / "one", session(pair, 5, seed=1))
+    there = session(later, 5, seed=2)
+    runs = runs_of(there)
+    runs.loc[runs.index[: 2 * failed : 2], "status"] = "failed"
+    kept = there[~there["run"].isin(runs.loc[runs["status"] == "failed", "run"])]
+    write(tmp_path / "results" / "two", kept, runs)
+    answer = compared("one", "two", root=tmp_path)
+    assert (answer.rows[0].lost != "") is lost and (gate(answer) == 1) is lost
+
+
+def test_what_the_margin_hides_is_not_shown(tmp_path):
+    """6 % slower beyond noise is the same within 10 %: that does not exclude a slowdown by 3 %."""
+    base, slower = session(pair, 10, 8, seed=1, variation=0.01), later
+    answer = of_two(tmp_path, base, session(slower, 10, 8, seed=2, variation=0.01, shift=-0.06))
+    same = [row for row in answer.rows if row.same]
+    assert all(row.blind(0.97) and not row.blind(0.5) for row in same)
 
 
 def test_half_as_fast_is_slower_and_says_by_how_much(tmp_path):

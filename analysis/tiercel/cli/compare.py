@@ -114,27 +114,31 @@ def compare(
         counts = "; ".join(f"{n} {reason}" for reason, n in reasons(alone))
         hint = "; use --storage-map to match storages with different names" if "storage" in counts else ""
         raise UserError(f"{'; '.join(summary(answer))}: of {len(alone)} numbers {counts}{hint}")
+    gate = _gate(answer, fail_on, detect)
     page = _page(answer, output, root / "results" / "comparisons" / _folder_name(spellings, root))
     if as_json:
-        print_json({**document(answer), "page": str(page) if page else None})
+        print_json({**document(answer), "gate": gate, "page": str(page) if page else None})
     else:
         print_answer(answer, page)
-    if fail_on:
-        _gate(answer, fail_on, detect)
+    if gate and gate["answer"] == "fail":
+        raise typer.Exit(FOUND)
+    if gate and gate["answer"] == "no power":
+        print(f"tiercel: {one_line(gate['reason'])}", file=sys.stderr)
+        raise typer.Exit(NO_POWER)
 
 
-def _gate(answer: Answer, fail_on: str, detect: str) -> None:
-    """End with the answer of the gate: pass, fail, or no power."""
-    from tiercel.compare.gate import no_power
+def _gate(answer: Answer, fail_on: str | None, detect: str) -> dict[str, str] | None:
+    """Return the answer of the gate; None without one."""
+    from tiercel.compare.gate import gate
 
+    if fail_on is None:
+        return None
     least = 1 - _share(detect, "--detect")
     if not 0 < least < 1:
         raise UserError(f"--detect {detect}: write a share between 0% and 100%, as 50%")
-    if answer.found(fail_on):
-        raise typer.Exit(FOUND)
-    if said := no_power(answer, least):
-        print(f"tiercel: {one_line(said)}", file=sys.stderr)
-        raise typer.Exit(NO_POWER)
+    if 1 / (1 + answer.margin) <= least:
+        raise UserError(f"--detect {detect}: --margin takes such a slowdown for noise; give a smaller margin")
+    return gate(answer, fail_on, least)
 
 
 def _page(answer: Answer, wanted: Path | None, default: Path) -> Path | None:

@@ -74,18 +74,29 @@ class Answer:
         return [row for pair in self.pairs for row in pair.rows]
 
     def powerless(self, least: float) -> list[Row]:
-        """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain."""
-        return [row for row in self.rows if row.alike and row.blind(least)]
+        """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain.
+
+        A measured number beside an imported or simulated one shows nothing. A row over several scales may
+        hide a slower one: it counts if it is open because scales differ, and one of them may be that slow.
+        """
+        return [
+            row
+            for pair in self.pairs
+            for row in pair.rows
+            if (row.blind(least) or pair.judged.hides(row, least) if row.alike
+                else row.match.base["origin"] == "measured")
+        ]  # fmt: skip
 
     def unmeasured(self) -> list[Alone]:
         """Return the baseline's numbers that the other side has none of its own beside, and did not lose."""
         return [
             each for pair in self.pairs for each in pair.alone
             if each.side == pair.base.name and not each.lost and each.reason not in NO_LACK
+            and each.question["origin"] != "simulated"
         ]  # fmt: skip
 
     def found(self, outcome: str) -> bool:
-        """Return whether a row has that outcome (``different``: slower or faster).
+        """Return whether a row, or one of its scales, has that outcome (``different``: slower or faster).
 
         What a side lost is worse than slower: a number of the baseline whose partner failed or gave no rate
         counts for ``slower`` and ``different``. Rows that hold numbers of different origins against each
@@ -96,7 +107,8 @@ class Answer:
             wanted = ("lost", *wanted)
             if any(pair.failed for pair in self.pairs):
                 return True
-        return any(row.alike and row.outcome in wanted for row in self.rows)
+        every = [row for pair in self.pairs for row in (*pair.rows, *pair.judged.details)]
+        return any(row.alike and row.outcome in wanted for row in every)
 
 
 def compare_sides(
@@ -108,7 +120,14 @@ def compare_sides(
     base, *others = sides
     check_map(mapped, base, others)
     sessions = []
+    compared = {side.name: _runs(side) for side in sides}
     for again in baselines:
+        for name, runs in compared.items():
+            if runs and runs & _runs(again):
+                raise UserError(
+                    f"--baseline {again.name}: has runs of {name}; name another session of {base.name}"
+                )
+        compared[f"--baseline {again.name}"] = _runs(again)
         matches, _ = match(base, again, pair_stacks(base, again, {}), excluded)
         if not matches:
             raise UserError(f"{again.name}: nothing in it matches the baseline {base.name}")

@@ -102,6 +102,8 @@ def _repetitions(sides: Sequence[Side]) -> Circumstance:
     for side in sides:
         rows = side.observations[side.observations["twin"].fillna("a") == "a"]
         often = rows.groupby("configuration")["run"].nunique()
+        if often.empty:  # only runs of the replicate gave numbers
+            often = pd.Series([0])
         least, most = int(often.min()), int(often.max())
         every += [least, most]
         said.append(_range(least, most))

@@ -1,4 +1,4 @@
-"""The third answer of a gate: nothing was found, and something could not have been found."""
+"""The answer of a gate: pass, fail, or no power (nothing was found, and something could not have been)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from tiercel.pages.words import count
 from tiercel.units import format_share
 
 
+def gate(answer: Answer, fail_on: str, least: float) -> dict[str, str]:
+    """Return ``{"answer": "pass" | "fail" | "no power", "reason": sentence}``."""
+    if answer.found(fail_on):
+        return {"answer": "fail", "reason": f"something is {fail_on} or lost"}
+    reason = no_power(answer, least)
+    return {"answer": "no power" if reason else "pass", "reason": reason}
+
+
 def no_power(answer: Answer, least: float) -> str:
     """Return what could not have shown a slowdown to `least` of the rate, why, and what to run; empty where
     every number of the baseline could."""
     said = []
     blind = answer.powerless(least)
     if blind:
-        rows = sum(row.alike for row in answer.rows)
+        rows = len(answer.rows)
         reason, _ = Counter(row.reason for row in blind).most_common(1)[0]
         actions = Counter(action for row in blind if (action := row.comparison.value.to_detect(1 / least)))
         said.append(

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tiercel.compare.matching import Match, Scale
+from tiercel.compare.matching import Match, Question, Scale
 from tiercel.compare.rates import is_lost, rates, said_of, strays
 from tiercel.compare.side import Side
 from tiercel.results.validity import LOADED
@@ -87,8 +87,12 @@ class Row:
         return self.comparison.value.outcome is Verdicts.SAME
 
     def blind(self, least: float) -> bool:
-        """Return whether the row is open and could not have shown a slowdown to `least`, or such a gain."""
-        return self.outcome == "undecided" and not self.same and not self.findable >= least
+        """Return whether the row is open and could not have shown a slowdown to `least`, or such a gain.
+
+        What is the same within the margin excludes that slowdown only where its interval does.
+        """
+        shows = self.comparison.low > least if self.same else self.findable >= least
+        return self.outcome == "undecided" and not shows
 
     @property
     def outcome(self) -> Outcome:
@@ -112,6 +116,12 @@ class Judged:
 
     rows: list[Row]
     details: list[Row]
+
+    def hides(self, row: Row, least: float) -> bool:
+        """Return whether a row is open because scales differ, and one of them may be as slow as `least`."""
+        return row.outcome == "undecided" and row.comparison.value.rule is Rule.SCALES and any(
+            not each.comparison.low > least for each in self.details if each.match is row.match
+        )  # fmt: skip
 
 
 def judge_matches(
@@ -245,7 +255,7 @@ def _row(base: Side, other: Side, one: Match, scale: Scale | None) -> Row:
         summarize(values[0][0]).median if alone else math.nan,
         UNJUDGED, _runs(mine), _runs(theirs),
         strays=(sum(strays(b) for _, b in values), sum(strays(a) for a, _ in values)),
-        lost=_lost(values),
+        lost=_lost(values) or _failed(base, other, one),
     )  # fmt: skip
 
 
@@ -257,6 +267,22 @@ def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
     where = f" at {len(found)} of {len(values)} scales" if len(values) > 1 else ""
     every = pd.concat(found)
     return f"of {len(every)} repetitions{where} {said_of(every)}"
+
+
+def _failed(base: Side, other: Side, one: Match) -> str:
+    """Return how many runs of the other side failed, if half of them or more did, and not of the baseline."""
+    theirs, mine = _statuses(other, one.other), _statuses(base, one.base)
+    failed = int((theirs != "ok").sum())
+    if not failed or 2 * failed < len(theirs) or 2 * int((mine != "ok").sum()) >= len(mine):
+        return ""
+    return f"{failed} of {len(theirs)} runs failed"
+
+
+def _statuses(side: Side, question: Question) -> pd.Series[Any]:
+    same = np.ones(len(side.runs), dtype=bool)
+    for name in ("origin", "study", "experiment", "workload", "engine", "storage", "layer"):
+        same &= (side.runs[name].astype(str) == question[name]).to_numpy()
+    return side.runs.loc[same, "status"]
 
 
 def _load_of(side: Side) -> Callable[[Sequence[pd.DataFrame]], float]:

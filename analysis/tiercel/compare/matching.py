@@ -45,7 +45,7 @@ OTHER_ORIGIN = "its partner stands beside another number"
 NO_SCALE = "not measured there at this scale"
 NOT_THERE = "not measured there"
 #: With these the other side lacks nothing: there is no valid number of the same kind to hold against it.
-NO_LACK = (INVALID, NO_NUMBER, SIMULATED, OTHER_ORIGIN)
+NO_LACK = (INVALID, NO_NUMBER, OTHER_ORIGIN)
 
 
 @dataclass(frozen=True)
