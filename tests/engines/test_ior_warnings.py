@@ -31,6 +31,11 @@ from tiercel.engines.ior_warnings import invalidates
         "ERROR: close(15) failed, (aiori-POSIX.c:876)",
         "ior ERROR: open64() failed",
         "** error **",
+        "0: WARNING: fsync(7) failed",  # srun --label
+        "[1,0]<stderr>:WARNING: fsync(7) failed",  # mpirun --tag-output
+        "[1,0]<stderr>: ior ERROR: open64() failed",
+        "node03: ERROR: close(15) failed",
+        "\x1b[31mWARNING: fsync(7) failed\x1b[0m",
         "node1: Process 3: FAILED in POSIX_Create, cannot open",
     ],
 )
@@ -51,6 +56,7 @@ def test_what_invalidates(line: str) -> None:
         "WARNING: Read bytes is 0, thus, a read test will actually just open/close",
         "WARNING: unable to use realpath() on file system",
         "WARNING: for write, task 3, total time is 1.5 (mean=0.7, stddev=0.1)",
+        "0: WARNING: Expected aggregate file size       = 67108864",
         "api                 : POSIX",
     ],
 )

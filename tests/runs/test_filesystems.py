@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from tiercel.results.raw import RawStore, read_json, write_json
 from tiercel.runs.filesystems import recorded_file_systems
 from tiercel.runs.scratch import Scratch, check_scratch
 from tiercel.site.filesystem import FileSystem
 from tiercel.site.model import Stack
 
+from ..conftest import ONE, Project, needs_iokernel
 from ..private_mounts import require_mount, run_script
 
 HERE = FileSystem(
@@ -156,3 +158,34 @@ with Scratch(stack, "two", recorded=was) as second:
     umount m
     """
     assert run_script(script, tmp_path, PYTHON=sys.executable).strip() == "the same"
+
+
+@needs_iokernel
+def test_no_evaluation_goes_on_upon_another_file_system(project: Project) -> None:
+    project.study("tiny", ONE)
+    assert project.tiercel("evaluate", "--study", "tiny").returncode == 0
+    (raw,) = RawStore(project.results)
+    measured = raw.context["file_system"]
+    # One under the same name, on another machine: nothing but its type and place can be compared.
+    elsewhere = {**measured, "host": "another", "device": measured["device"] + 1}
+    # The device was another one when this run was measured, on this machine and since it started.
+    before = {**measured, "device": measured["device"] + 1}
+    for recorded, status in ((elsewhere, 0), (before, 2)):
+        write_json(raw.folder / "context.json", {**raw.context, "file_system": recorded})
+        for options in ([], ["--retry-failed"]):
+            said = project.tiercel("evaluate", "--study", "tiny", *options)
+            assert said.returncode == status, said.stderr
+    assert said.stderr.count("\n") == 1 and raw.folder.name in said.stderr
+    assert f"device was {before['device']}, and is {measured['device']}" in said.stderr
+    # A run that failed gave no number.
+    record = read_json(raw.folder / "record.json")
+    write_json(raw.folder / "record.json", {**record, "status": "failed", "reason": "tried"})
+    said = project.tiercel("evaluate", "--study", "tiny")
+    assert said.returncode == 0, said.stderr
+    # Moved away, as the line says.
+    write_json(raw.folder / "record.json", record)
+    project.results.rename(project.root / "moved away")
+    said = project.tiercel("evaluate", "--study", "tiny")
+    assert said.returncode == 0, said.stderr
+    (again,) = RawStore(project.results)
+    assert again.context["file_system"]["device"] == measured["device"]

@@ -64,6 +64,7 @@ def evaluate(
     Run the command again to resume after an interruption. It uses Snakemake.
     """
     from tiercel.runs.batch import retry_failed
+    from tiercel.runs.filesystems import record_file_systems
     from tiercel.runs.lock import EvaluationLock
     from tiercel.runs.planning import check_site, make_plan
     from tiercel.runs.workflow import run_workflow
@@ -79,8 +80,7 @@ def evaluate(
     need("snakemake")
     root = project_root()
     site = simulated_name(site) if simulate else site
-    if changes:
-        site = _supposed(site, changes, root)
+    site = _supposed(site, changes, root) if changes else site
     load_site(site, root)  # an unknown one is told with those that there are
     if decide and is_simulated(site):
         raise UserError(
@@ -99,6 +99,7 @@ def evaluate(
         command += ["--profile", profile_of(site, root), "--quiet", "all", "--config", f"study={study}"]
     with EvaluationLock(results_folder(root, site)), holding(project.plan.site.storages):
         check_writable(root, site, study)
+        record_file_systems(project.plan, results_folder(root, site))
         if retry:
             retry_failed(project, results_folder(root, site))
         code = run_workflow([*command, "announce=false"], root)

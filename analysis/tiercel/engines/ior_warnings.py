@@ -16,6 +16,14 @@ _ERROR = re.compile(
     re.IGNORECASE,
 )
 
+#: What a launcher or a terminal puts before a line: colours, and who printed it (``0: ``, ``[1,0]<stderr>:``,
+#: ``node03: ``). A word alone is a label only before a warning or an error.
+_LABEL = re.compile(
+    r"(?:\s|\x1b\[[\d;]*[A-Za-z])*(?:\[[\w,.:-]+\](?:<\w+>)?:?|[\w.-]+:)?(?:\s|\x1b\[[\d;]*[A-Za-z])*"
+    r"(?=(?:ior )?(?:WARNING|ERROR)\b)",
+    re.IGNORECASE,
+)
+
 #: What leaves the numbers as they are.
 _HARMLESS = re.compile(
     # How much was moved: the adapters compare the bytes (tasks, items) with what was asked for.
@@ -41,6 +49,7 @@ _HELD = re.compile(r"\s*WARNING: Stat\(\) of aggregate file size\s*=\s*(\d+)", r
 
 def invalidates(line: str) -> bool:
     """Return whether a line of IOR's or mdtest's output means that its numbers must not be used."""
+    line = _LABEL.sub("", line, count=1) if _LABEL.match(line) else line
     warning = _WARNING.match(line)
     return not _HARMLESS.match(warning[1]) if warning else _ERROR.match(line) is not None
 

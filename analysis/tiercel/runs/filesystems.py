@@ -1,4 +1,8 @@
-"""The file systems of an evaluation, recorded when it begins and read by each of its jobs."""
+"""The file systems of an evaluation, recorded when it begins and read by each of its jobs.
+
+What a study has measured stays valid while its storages are the same: each finished run holds in its context
+which file system it measured.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ from pathlib import Path
 
 from tiercel.atomic_file import write_text
 from tiercel.errors import UserError
+from tiercel.privacy import private
+from tiercel.results.raw import RawStore
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.filesystem import FileSystem
 from tiercel.site.simulated import is_simulated
@@ -20,20 +26,52 @@ FILE = "filesystems.json"
 def record_file_systems(plan: Plan, results: Path) -> None:
     """Write which file systems the plan's storages are, as this node sees them, to ``filesystems.json``.
 
-    A storage that is not mounted here is left out: the nodes of its jobs check it.
+    A storage that is not mounted here is left out: the nodes of its jobs check it. UserError where finished
+    runs of the plan measured another file system under a storage's name.
     """
     if is_simulated(plan.site.site):
         return
-    found = {}
+    found: dict[str, FileSystem] = {}
     for stack in {c.stack.name: c.stack for c in plan.configurations}.values():
         if not stack.storage.objects:
             with suppress(UserError):
-                found[stack.name] = check_scratch(stack).row()
+                found[stack.name] = check_scratch(stack)
+    _check_finished(plan, RawStore(results), found)
+    rows = {name: file_system.row() for name, file_system in found.items()}
     try:
         results.mkdir(parents=True, exist_ok=True)
-        write_text(results / FILE, json.dumps(found, indent=1, sort_keys=True) + "\n")
+        write_text(results / FILE, json.dumps(rows, indent=1, sort_keys=True) + "\n")
     except OSError as error:
         raise UserError(f"{results / FILE}: cannot be written: {error.strerror}") from None
+
+
+def _check_finished(plan: Plan, store: RawStore, found: Mapping[str, FileSystem]) -> None:
+    # As results hold them: without what is private.
+    now = {name: FileSystem(**private().plain(file_system.row())) for name, file_system in found.items()}
+    done = set(store.ids())
+    others: dict[str, list[tuple[str, str]]] = {}
+    for run in plan.runs:
+        name = run.configuration.stack.name
+        raw = store.read(run.id) if name in now and run.id in done else None
+        row = raw.context.get("file_system") if raw and raw.ok else None
+        if raw is None or row is None:
+            continue
+        try:
+            differs = now[name].differs_from(FileSystem(**row))
+        except TypeError:
+            path = raw.folder / "context.json"
+            raise UserError(
+                f"{path}: file_system is no file system: move the folder away to run it again"
+            ) from None
+        if differs:
+            others.setdefault(name, []).append((run.id, differs))
+    for name, runs in others.items():
+        first, differs = runs[0]
+        raise UserError(
+            f"storage {name}: {len(runs)} finished runs of study {plan.study.study} measured another "
+            f"file system: {differs}: mount that one again, or move {store.folder.parent} away "
+            f"to measure anew (one of them: {first})"
+        )
 
 
 def recorded_file_systems(results: Path) -> Mapping[str, FileSystem]:
