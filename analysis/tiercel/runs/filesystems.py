@@ -70,7 +70,7 @@ def _check_finished(plan: Plan, store: RawStore, found: Mapping[str, FileSystem]
         raise UserError(
             f"storage {name}: {len(runs)} finished runs of study {plan.study.study} measured another "
             f"file system: {differs}: mount that one again, or move {store.folder.parent} away "
-            f"to measure anew (one of them: {first})"
+            f"to measure again (one of them: {first})"
         )
 
 
