@@ -29,12 +29,12 @@ NFS = replace(HERE, type="nfs4", source="10.0.0.1:/export/a", medium="network", 
     [
         ({}, "", ""),
         ({"mount_id": 78}, "mounted again (mount ID 77, now 78)", ""),  # the same file system, mounted again
-        ({"device": 6}, "device was 5", "device was 5"),
-        ({"fsid": 2}, "fsid was 1", "fsid was 1"),
+        ({"device": 6}, "device was 5", ""),
+        ({"fsid": 2}, "fsid was 1", ""),
         ({"uuid": "bb"}, "uuid was aa", "uuid was aa"),  # another disk under the same device number
         ({"uuid": ""}, "", ""),  # unknown is no difference
         ({"type": "ext4"}, "type was xfs", "type was xfs"),
-        ({"source": "/dev/sdb1"}, "source was /dev/sda1", "source was /dev/sda1"),
+        ({"source": "/dev/sdb1"}, "source was /dev/sda1", ""),  # the same UUID on another loop device
     ],
 )
 def test_on_one_node(change: dict[str, object], within_a_run: str, since_the_evaluation_began: str) -> None:
@@ -168,15 +168,16 @@ def test_no_evaluation_goes_on_upon_another_file_system(project: Project) -> Non
     measured = raw.context["file_system"]
     # One under the same name, on another machine: nothing but its type and place can be compared.
     elsewhere = {**measured, "host": "another", "device": measured["device"] + 1}
-    # The device was another one when this run was measured, on this machine and since it started.
-    before = {**measured, "device": measured["device"] + 1}
+    # Another file system was there when this run was measured, on this machine and since it started.
+    changed, value = ("uuid", "1" * 32) if measured["uuid"] else ("device", measured["device"] + 1)
+    before = {**measured, changed: value}
     for recorded, status in ((elsewhere, 0), (before, 2)):
         write_json(raw.folder / "context.json", {**raw.context, "file_system": recorded})
         for options in ([], ["--retry-failed"]):
             said = project.tiercel("evaluate", "--study", "tiny", *options)
             assert said.returncode == status, said.stderr
     assert said.stderr.count("\n") == 1 and raw.folder.name in said.stderr
-    assert f"device was {before['device']}, and is {measured['device']}" in said.stderr
+    assert f"{changed} was {before[changed]}, and is {measured[changed]}" in said.stderr
     # A run that failed gave no number.
     record = read_json(raw.folder / "record.json")
     write_json(raw.folder / "record.json", {**record, "status": "failed", "reason": "tried"})

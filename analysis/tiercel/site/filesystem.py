@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from tiercel.site.mounts import Mount
 
 #: ioctl FS_IOC_GETFSUUID of Linux 6.9: a length and 16 bytes.
 _GETFSUUID = 0x80111500
+#: What stays the same while a file system is mounted.
+_IDENTITY = ("type", "source", "device", "fsid", "uuid")
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,19 @@ class FileSystem:
     def differs_from(self, recorded: FileSystem) -> str:
         """Return what differs from what was recorded when the evaluation began; empty for nothing."""
         if (self.host, self.boot) == (recorded.host, recorded.boot):
-            return recorded._replaced_by(self)
+            # What was mounted again may have another device: a loop device, or the number of a network mount.
+            if self.uuid and recorded.uuid:
+                return recorded._replaced_by(self, ("type", "uuid"))
+            network = self.medium == recorded.medium == "network"
+            return recorded._replaced_by(self, ("type", "source") if network else _IDENTITY)
         if (self.type, self.point) != (recorded.type, recorded.point):
             return f"it was {recorded.type} at {recorded.point}, and is {self.type} at {self.point}"
         if self.medium == "network" and _export(self) != _export(recorded):
             return f"it was {recorded.source}, and is {self.source}"
         return ""
 
-    def _replaced_by(self, now: FileSystem) -> str:
-        for name in ("type", "source", "device", "fsid", "uuid"):
+    def _replaced_by(self, now: FileSystem, names: Sequence[str] = _IDENTITY) -> str:
+        for name in names:
             ours, theirs = getattr(self, name), getattr(now, name)
             if ours != theirs and "" not in (ours, theirs):
                 return f"its {name} was {ours}, and is {theirs}"
@@ -96,9 +103,10 @@ def identity(descriptor: int, mount: Mount) -> FileSystem:
 
 def _uuid(descriptor: int) -> str:
     try:
-        return fcntl.ioctl(descriptor, _GETFSUUID, bytes(17))[1:].hex()
+        uuid = fcntl.ioctl(descriptor, _GETFSUUID, bytes(17))[1:].hex()
     except OSError:
         return ""
+    return uuid if uuid.strip("0") else ""  # an image may have none: all zero
 
 
 @cache
