@@ -11,14 +11,14 @@ Where a side's machine was loaded, and more or less so than the other's, nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from tiercel.compare.matching import Match, Question, Scale
+from tiercel.compare.matching import Match, Scale
 from tiercel.compare.rates import is_lost, rates, said_of, strays
 from tiercel.compare.side import Side
 from tiercel.results.validity import LOADED
@@ -164,7 +164,8 @@ def judge_matches(
     session = (SESSIONS * SESSION**2 + sum(sessions)) / known
     drift = np.full(len(asked), 0.0 if interleaved else 2 * session), np.full(len(asked), float(known))
     found = contrast(made, second + len(matches), second, list(drift), scales)
-    rows = [_row(base, other, one, scale) for one, scale in asked]
+    failures = _failures(base), _failures(other)
+    rows = [_row(base, other, one, scale, failures) for one, scale in asked]
     families = [(row.origin, i < len(matches)) for i, row in enumerate(rows)]
     nothing = np.zeros(len(rows))
     facts = Facts(nothing, nothing)
@@ -242,7 +243,9 @@ def values_of(one: Match, scale: Scale | None) -> list[tuple[pd.Series[Any], pd.
     return [(one.other.scales[s][one.metric], one.base.scales[s][one.metric]) for s in chosen]
 
 
-def _row(base: Side, other: Side, one: Match, scale: Scale | None) -> Row:
+def _row(
+    base: Side, other: Side, one: Match, scale: Scale | None, failures: tuple[Failures, Failures]
+) -> Row:
     """Return a row that is not judged yet."""
     chosen = one.scales if scale is None else (scale,)
     theirs = [one.other.scales[s] for s in chosen]
@@ -255,7 +258,7 @@ def _row(base: Side, other: Side, one: Match, scale: Scale | None) -> Row:
         summarize(values[0][0]).median if alone else math.nan,
         UNJUDGED, _runs(mine), _runs(theirs),
         strays=(sum(strays(b) for _, b in values), sum(strays(a) for a, _ in values)),
-        lost=_lost(values) or _failed(base, other, one),
+        lost=_lost(values) or _failed(*failures, one),
     )  # fmt: skip
 
 
@@ -269,20 +272,30 @@ def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
     return f"of {len(every)} repetitions{where} {said_of(every)}"
 
 
-def _failed(base: Side, other: Side, one: Match) -> str:
+#: What a run and a question have in common.
+_OF_RUN = ("origin", "study", "experiment", "workload", "engine", "storage", "layer")
+#: By what they have in common: how many runs failed, and how many there are.
+Failures = Mapping[tuple[str, ...], tuple[int, int]]
+
+
+def _failures(side: Side) -> Failures:
+    keys = zip(*(side.runs[name].astype(str) for name in _OF_RUN), strict=True)
+    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    for key, status in zip(keys, side.runs["status"], strict=True):
+        failed, runs = found.get(key, (0, 0))
+        found[key] = failed + (status != "ok"), runs + 1
+    return found
+
+
+def _failed(base: Failures, other: Failures, one: Match) -> str:
     """Return how many runs of the other side failed, if half of them or more did, and not of the baseline."""
-    theirs, mine = _statuses(other, one.other), _statuses(base, one.base)
-    failed = int((theirs != "ok").sum())
-    if not failed or 2 * failed < len(theirs) or 2 * int((mine != "ok").sum()) >= len(mine):
+    (before, planned), (failed, runs) = (
+        found.get(tuple(question[name] for name in _OF_RUN), (0, 0))
+        for found, question in ((base, one.base), (other, one.other))
+    )
+    if not failed or 2 * failed < runs or 2 * before >= planned:
         return ""
-    return f"{failed} of {len(theirs)} runs failed"
-
-
-def _statuses(side: Side, question: Question) -> pd.Series[Any]:
-    same = np.ones(len(side.runs), dtype=bool)
-    for name in ("origin", "study", "experiment", "workload", "engine", "storage", "layer"):
-        same &= (side.runs[name].astype(str) == question[name]).to_numpy()
-    return side.runs.loc[same, "status"]
+    return f"{failed} of {runs} runs failed"
 
 
 def _load_of(side: Side) -> Callable[[Sequence[pd.DataFrame]], float]:
