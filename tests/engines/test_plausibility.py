@@ -19,8 +19,8 @@ GOOD = {
 WALLS = [1.0, 3.0]
 
 
-def check(walls: list[float] = WALLS, **other: Any) -> None:
-    check_plausible([Measurement(**{**GOOD, **other})], walls)
+def check(walls: list[float] = WALLS, nodes: int = 1, **other: Any) -> None:
+    check_plausible([Measurement(**{**GOOD, **other})], walls, nodes)
 
 
 def test_what_can_be_true_passes() -> None:
@@ -43,6 +43,9 @@ def test_what_can_be_true_passes() -> None:
         ({"close_time": math.nan}, ["close_time = nan"]),
         ({"open_time": -0.5}, ["open_time = -0.5"]),
         ({"bytes_moved": -1, "bandwidth": -0.5}, ["bandwidth = -0.5"]),
+        # One node has one clock: 4 s and 2 % and a hundredth of a second are 4.09 s.
+        ({"latency_max": 4.1}, ["latency_max = 4.1 s", "4 s"]),
+        ({"bytes_moved": 10**9, "total_time": 1e-6, "bandwidth": 1e15, "operation_rate": 1e7}, ["1e+15 B/s"]),
     ],
 )  # fmt: skip
 def test_a_contradiction_fails_with_the_figures(other: dict[str, Any], figures: list[str]) -> None:
@@ -50,6 +53,32 @@ def test_a_contradiction_fails_with_the_figures(other: dict[str, Any], figures: 
         check(**other)
     for figure in figures:
         assert figure in str(raised.value)
+
+
+def test_clocks_of_several_nodes_may_differ_by_a_second() -> None:
+    check(
+        [0.05],
+        nodes=2,
+        total_time=1.0,
+        bandwidth=100,
+        operation_rate=10,
+        transfer_time=None,
+        latency_max=None,
+    )
+    with pytest.raises(RunFailed, match=r"total_time = 1 s, and its commands took 0\.05 s"):
+        check([0.05], total_time=1.0, bandwidth=100, operation_rate=10)
+
+
+def test_phases_follow_one_another() -> None:
+    """Three phases of 0.9 s do not fit into a second; reads and writes of one phase run at the same time."""
+
+    def phases(*numbers: int) -> list[Measurement]:
+        return [Measurement("read", phase=number, total_time=0.9) for number in numbers]
+
+    check_plausible(phases(0, 0, 0), [1.0], nodes=1)
+    check_plausible(phases(0, 1, 2), [1.0, 1.7], nodes=1)
+    with pytest.raises(RunFailed, match=r"3 phases of 2\.7 s together, and its commands took 1 s"):
+        check_plausible(phases(0, 1, 2), [1.0], nodes=1)
 
 
 def test_a_printed_rate_is_the_amount_over_the_time() -> None:

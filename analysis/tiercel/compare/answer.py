@@ -77,7 +77,7 @@ class Answer:
         """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain.
 
         A measured number beside an imported or simulated one shows nothing. A row over several scales may
-        hide a slower one: it counts if it is open because scales differ, and one of them may be that slow.
+        hide a slower one: it counts if it is open and one of them may be that slow (`Judged.hides`).
         """
         return [
             row

@@ -118,9 +118,13 @@ class Judged:
     details: list[Row]
 
     def hides(self, row: Row, least: float) -> bool:
-        """Return whether a row is open because scales differ, and one of them may be as slow as `least`."""
-        return row.outcome == "undecided" and row.comparison.value.rule is Rule.SCALES and any(
-            not each.comparison.low > least for each in self.details if each.match is row.match
+        """Return whether a row is open and one of its scales may be as slow as `least`.
+
+        Such a scale does not exclude it, and its ratio is nearer to it than to 1.
+        """
+        return row.outcome == "undecided" and any(
+            each.comparison.ratio < math.sqrt(least) and not each.comparison.low > least
+            for each in self.details if each.match is row.match
         )  # fmt: skip
 
 

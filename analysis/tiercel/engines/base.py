@@ -138,7 +138,7 @@ class Engine(ABC):
         `walls`: seconds that tiercel measured around each command of the run.
         """
         found = self.parse(task, output)
-        check_plausible(found, walls)
+        check_plausible(found, walls, task.nodes)
         return found
 
 

@@ -95,10 +95,13 @@ def verdicts(
     claim = ~blocked & (corrected < ALPHA) & made.usual & made.everywhere & ~same
     open_ = ~(same | claim)
     needed = _needed(made, size, spend, margin)
+    sure = corrected < ALPHA
+    # Without a claim over all scales, "compare at each scale" helps where the farthest one alone is a claim.
+    scales = np.isfinite(made.farthest) & (sure | (made.farthest_p * size < ALPHA * spend))
     found = []
     for i in range(len(p)):
         rule, extent = _rule(
-            made, facts, i, bool(unknown[i]), bool(few[i]), bool(corrected[i] < ALPHA), drift
+            made, facts, i, bool(unknown[i]), bool(few[i]), bool(sure[i]), bool(scales[i]), drift
         )
         if claim[i] or same[i]:
             rule, extent = (Rule.EQUIVALENCE if same[i] else Rule.DIFFERENCE), math.nan
@@ -125,9 +128,19 @@ def _mean_repetitions(made: Contrast) -> Floats:
 
 
 def _rule(
-    made: Contrast, facts: Facts, i: int, unknown: bool, few: bool, sure: bool, drift: npt.NDArray[np.bool_]
+    made: Contrast,
+    facts: Facts,
+    i: int,
+    unknown: bool,
+    few: bool,
+    sure: bool,
+    scales: bool,
+    drift: npt.NDArray[np.bool_],
 ) -> tuple[Rule, float]:
-    """Return the rule that prevents a claim, and what it rests on. `drift`: where only it does."""
+    """Return the rule that prevents a claim, and what it rests on.
+
+    `scales`: it is that scales differ. `drift`: where only it does.
+    """
     layout, moved = float(made.parts[LAYOUT, i]), float(made.parts[DRIFT, i])
     repeated = float(made.parts[FIRST, i] + made.parts[SECOND, i])
     if unknown:
@@ -140,7 +153,7 @@ def _rule(
         return Rule.FEW_REPETITIONS, math.nan
     if sure and not made.usual[i]:
         return Rule.SOME_RUNS, math.nan
-    if math.isfinite(made.farthest[i]):
+    if scales:
         return Rule.SCALES, math.exp(made.farthest[i])
     if moved > 0 and (moved > max(layout, repeated) or drift[i]):
         return Rule.ROUND_DRIFT, math.exp(math.sqrt(moved))

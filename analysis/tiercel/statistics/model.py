@@ -91,6 +91,8 @@ class Contrast:
     freedoms: Floats
     farthest: Floats
     """The difference at the scale where it is farthest from 0, where scales surely differ; NaN else."""
+    farthest_p: Floats
+    """Two-sided, of that scale alone; 1 where scales do not surely differ."""
     nearest: Floats
     """The difference at the scale where it is least in the direction of the mean."""
     repetitions: Floats
@@ -101,7 +103,7 @@ class Contrast:
 
     def flat(self) -> Contrast:
         """Return the pairs of all leading axes as one axis."""
-        one = ("difference", "medians", "farthest", "nearest", "scales")
+        one = ("difference", "medians", "farthest", "farthest_p", "nearest", "scales")
         made = {name: getattr(self, name).reshape(-1) for name in one}
         several = ("parts", "freedoms", "repetitions")
         made |= {name: getattr(self, name).reshape(len(getattr(self, name)), -1) for name in several}
@@ -448,11 +450,18 @@ def contrast(
     freedom = made.freedom[..., first] + made.freedom[..., second]
     with np.errstate(invalid="ignore", divide="ignore"):
         chance = special.fdtrc(np.maximum(count - 1, 1), np.maximum(freedom, 1), seen / error)
-    far = np.take_along_axis(each, np.abs(each).argmax(axis=-1)[..., None], axis=-1)[..., 0]
-    farthest = np.where((count > 1) & (seen > 0) & (chance < ALPHA), far, np.nan)
+    at = np.abs(each).argmax(axis=-1)[..., None]
+    far = np.take_along_axis(each, at, axis=-1)[..., 0]
+    differ = (count > 1) & (seen > 0) & (chance < ALPHA)
+    farthest = np.where(differ, far, np.nan)
+    one = parts.copy()
+    one[LAYOUT] = between
+    for side, cells in ((FIRST, first), (SECOND, second)):
+        one[side] = made.variance[..., cells] / np.take_along_axis(n[side], at, axis=-1)[..., 0].clip(1)
+    far_p = np.where(differ, beyond(far, one.sum(axis=0), satterthwaite(one, freedoms)), 1.0)
     toward = np.where(shared, each * np.sign(mean)[..., None], np.inf).min(axis=-1)
     repetitions = np.where(shared, n, np.inf).min(axis=-1)
-    return Contrast(mean, medians, parts, freedoms, farthest, toward, repetitions, count, n)
+    return Contrast(mean, medians, parts, freedoms, farthest, far_p, toward, repetitions, count, n)
 
 
 def _met(made: Fit, first: Ints, second: Ints, sides: list[Floats]) -> list[Floats]:

@@ -276,6 +276,7 @@ int comm_run(struct job *job, int (*report)(const struct job *job))
     }
     int status = supervise(job, pids, job->tasks, &watched);
     free(pids);
+    sigprocmask(SIG_SETMASK, &before, NULL); /* writing the results may wait for the reader of a pipe */
     if (status == EXIT_USAGE)
         return status;
     if (job->board->failure.set) {

@@ -1,6 +1,7 @@
 #include "document.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -160,6 +161,19 @@ static bool destination_of(const char *path, struct destination *d)
     return d->path && (d->final || dangling);
 }
 
+/* A pipe is opened when its reader is there, and the user learns what is waited for. */
+static FILE *destination_open(const struct destination *d)
+{
+    if (!d->final) {
+        int fd = open(d->path, O_WRONLY | O_NONBLOCK);
+        if (fd >= 0)
+            close(fd);
+        else if (errno == ENXIO)
+            fprintf(stderr, "iokernel: waiting for somebody who reads the results from %s\n", d->path);
+    }
+    return fopen(d->path, "w");
+}
+
 int document_write(const struct job *job)
 {
     if (!job->summary_file) {
@@ -170,7 +184,7 @@ int document_write(const struct job *job)
         return EXIT_FAILED;
     }
     struct destination to;
-    FILE *out = destination_of(job->summary_file, &to) ? fopen(to.path, "w") : NULL;
+    FILE *out = destination_of(job->summary_file, &to) ? destination_open(&to) : NULL;
     int error = out ? 0 : errno;
     if (out) {
         document(job, out);
@@ -192,8 +206,12 @@ int document_write(const struct job *job)
 
 int document_check(const struct job *job, int report)
 {
-    if (!job->summary_file)
-        return EXIT_DONE;
+    if (!job->summary_file) {
+        int flags = fcntl(STDOUT_FILENO, F_GETFL);
+        if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
+            return EXIT_DONE;
+        return usage_error(report, "summaryFile", "standard output is closed: say where the results go");
+    }
     struct destination to;
     struct stat st;
     bool good = destination_of(job->summary_file, &to);

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 
@@ -56,3 +57,23 @@ def test_a_summary_that_cannot_be_written_is_told_before_anything_is_measured(io
     (tmp_path / "folder").mkdir()
     run = iokernel("-w -t 4k -b 8k -o f -O summaryFile=folder")
     assert run.status == 2 and "Is a directory" in run.stderr and not (tmp_path / "f").exists()
+
+
+def test_a_pipe_that_nobody_reads_is_said_and_can_be_stopped(iokernel, tmp_path):
+    pipe = _pipe(tmp_path, "pipe")
+    command = [*iokernel.command, *iokernel.words(["-w -t 4k -b 8k -o f -O summaryFile=pipe"])]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        assert "waiting" in run.stderr.readline()
+        run.terminate()
+        assert run.wait(timeout=60) in (-signal.SIGTERM, 128 + signal.SIGTERM)
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+
+
+def test_results_that_would_go_nowhere_are_refused_before_anything_is_measured(iokernel, tmp_path):
+    """A closed standard output has number 1, and the first file that is opened would take it."""
+    words = [*iokernel.command, *iokernel.words(["-w -t 4k -b 8k -o f"])]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *map(str, words)]
+    run = subprocess.run(closed, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "standard output" in run.stderr and not (tmp_path / "f").exists()
+    run = subprocess.run([*closed, "-O", "summaryFile=s"], cwd=tmp_path, check=False)
+    assert run.returncode == 0 and json.loads((tmp_path / "s").read_text())["status"] == "ok"
