@@ -123,7 +123,7 @@ def test_what_a_plan_can_detect():
 def test_scales_are_the_reason_only_where_comparing_them_apart_helps():
     """Faster at one scale, slower at the other, and one workload varies more than the others.
 
-    The larger scale alone has p = 0.011 in workload 2, times 8 comparisons 0.09; in workload 5 0.004 and 0.03.
+    The larger scale alone has p = 0.011 in workload 2, times 8 comparisons 0.09; in workload 5 0.03.
     """
     logs = study(1.0, 10, spread=0.3)[:, :, 0][:, :, None].repeat(2, axis=2)
     logs[:, :, 1] = logs[::-1, :, 0].copy()
