@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tiercel.errors import UserError
 from tiercel.project import results_folder, workflow_root
-from tiercel.runs.stamps import AGAIN, stamps_folder
+from tiercel.runs.stamps import stamps_folder
 from tiercel.site.discover import hold
 from tiercel.site.profile import check_named_profile
 from tiercel.workflow import begin, check_keys, name_user, speak_up, start_over, workflow_plan

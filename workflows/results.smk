@@ -4,8 +4,6 @@
 rule collect:
     input:
         [STAMPS / stamp for stamp in PLAN.stamps],
-        # Newer than the tables when some batch is to be carried out again (runs.stamps).
-        [path for path in [STAMPS / AGAIN] if path.exists()],
     output:
         observations=RESULTS / "observations.parquet",
         runs=RESULTS / "runs.parquet",

@@ -145,6 +145,15 @@ def test_a_storage_on_which_half_of_the_runs_fail_is_lost(tmp_path, failed, lost
     assert (answer.rows[0].lost != "") is lost and (gate(answer) == 1) is lost
 
 
+@pytest.mark.parametrize("side", ["one", "two"])
+def test_a_gate_does_not_pass_where_failed_runs_are_not_known(tmp_path, side):
+    write(tmp_path / "results" / "one", session(pair, 5, 4, seed=1))
+    write(tmp_path / "results" / "two", session(later, 5, 4, seed=2))
+    assert gate(compared("one", "two", root=tmp_path)) == 0
+    (tmp_path / "results" / side / "runs.parquet").unlink()
+    assert gate(compared("one", "two", root=tmp_path)) == 4
+
+
 def test_what_the_margin_hides_is_not_shown(tmp_path):
     """6 % slower beyond noise is the same within 10 %: that does not exclude a slowdown by 3 %."""
     base, slower = session(pair, 10, 8, seed=1, variation=0.01), later

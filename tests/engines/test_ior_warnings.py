@@ -112,5 +112,8 @@ def test_a_file_that_is_shorter_than_what_was_written_has_lost_data() -> None:
         "WARNING: Using actual aggregate bytes moved = 67108864",
     ]
     assert problems(*sizes) == ["IOR moved 67108864 bytes and its files hold 33554432"]
+    assert "IOR moved 67108864 bytes and its files hold 33554432" in problems(
+        *(f"[1,0]<stdout>: {s}" for s in sizes)
+    )
     # Attribute caches: the tasks do not agree on the size, so it tells nothing.
     assert problems("WARNING: inconsistent file size by different tasks", *sizes) == []

@@ -38,4 +38,8 @@ def no_power(answer: Answer, least: float) -> str:
             f"{count(len(missing), 'number')} of the baseline without a partner (most often: {reason}): "
             "measure again, or narrow the baseline"
         )
+    said += [
+        f"{side.name} has no runs.parquet, so runs that failed are not known: collect the results again"
+        for side in answer.sides if not side.failures_known
+    ]  # fmt: skip
     return f"no power: {'; '.join(said)}" if said else ""

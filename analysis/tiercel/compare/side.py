@@ -37,6 +37,8 @@ class Side:
     version: str
     absent: frozenset[str]
     notes: tuple[str, ...]
+    failures_known: bool
+    """Whether there is a table of runs: without it, runs that failed are not seen."""
 
     @cached_property
     def span(self) -> tuple[float, float] | None:
@@ -96,7 +98,17 @@ def make_side(name: str, spelling: Spelling, place: Place, tables: Tables) -> Si
     if observations.empty:
         raise UserError(f"{name}: no run has a result ({_failures(kept) or 'none has finished'})")
     notes = _notes(tables, place, kept, superseded, observations, spelling)
-    return Side(name, spelling, place, observations, kept, tables.version, tables.absent, tuple(notes))
+    return Side(
+        name,
+        spelling,
+        place,
+        observations,
+        kept,
+        tables.version,
+        tables.absent,
+        tuple(notes),
+        tables.has_runs,
+    )
 
 
 def day(seconds: float) -> str:

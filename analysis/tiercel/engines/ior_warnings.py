@@ -19,9 +19,9 @@ _ERROR = re.compile(
 #: What a launcher or a terminal puts before a line: colours, and who printed it (``0: ``, ``[1,0]<stderr>:``,
 #: ``node03: ``). A word alone is a label only before a warning or an error.
 _LABEL = re.compile(
-    r"(?:\s|\x1b\[[\d;]*[A-Za-z])*(?:\[[\w,.:-]+\](?:<\w+>)?:?|[\w.-]+:)?(?:\s|\x1b\[[\d;]*[A-Za-z])*"
+    r"^(?:\s|\x1b\[[\d;]*[A-Za-z])*(?:\[[\w,.:-]+\](?:<\w+>)?:?|[\w.-]+:)?(?:\s|\x1b\[[\d;]*[A-Za-z])*"
     r"(?=(?:ior )?(?:WARNING|ERROR)\b)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
 
 #: What leaves the numbers as they are.
@@ -49,7 +49,7 @@ _HELD = re.compile(r"\s*WARNING: Stat\(\) of aggregate file size\s*=\s*(\d+)", r
 
 def invalidates(line: str) -> bool:
     """Return whether a line of IOR's or mdtest's output means that its numbers must not be used."""
-    line = _LABEL.sub("", line, count=1) if _LABEL.match(line) else line
+    line = _LABEL.sub("", line, count=1)
     warning = _WARNING.match(line)
     return not _HARMLESS.match(warning[1]) if warning else _ERROR.match(line) is not None
 
@@ -58,6 +58,7 @@ def lost_bytes(text: str) -> str:
     """Return why what IOR wrote is not in its files, in one sentence; empty where it is."""
     if "inconsistent file size by different tasks" in text:
         return ""
+    text = _LABEL.sub("", text)
     for held, moved in zip(_HELD.findall(text), _MOVED.findall(text), strict=False):
         if int(held) < int(moved):
             return f"IOR moved {moved} bytes and its files hold {held}"

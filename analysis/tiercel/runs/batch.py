@@ -29,7 +29,6 @@ from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
 from tiercel.runs.resting import Resting, rest_of, resting_first
 from tiercel.runs.simulated import simulation_of
-from tiercel.runs.stamps import carry_out_again
 from tiercel.site.simulated import is_simulated
 from tiercel.study.plan import Batch, Run
 
@@ -157,18 +156,7 @@ def retry_failed(project: Project, results: Path) -> int:
     """Set the plan's failed runs aside, so that they go again; return how many."""
     store = RawStore(results)
     with SiteLock(results):  # a batch that still measures would write what is moved away
-        plan = project.plan
-        failed = [r for r in plan.runs if (raw := store.read(r.id)) and not raw.ok]
-        again = {run.id for run in failed}
-        # Nothing of a configuration goes whose calibration failed: all of it is to go again.
-        waiting = {key for key, calibration in plan.calibrations.items() if calibration.id in again}
-        # First, so that whatever interrupts this, they do go again.
-        batches = (
-            b.name
-            for b in plan.batches
-            if any(run.id in again or run.configuration.key in waiting for run in b.runs)
-        )
-        carry_out_again(project, results, batches)
+        failed = [r for r in project.plan.runs if (raw := store.read(r.id)) and not raw.ok]
         for run in failed:
             store.set_aside(run.id)
     return len(failed)

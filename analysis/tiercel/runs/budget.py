@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tiercel.runs.batch import over_budget
 from tiercel.runs.history import History
 from tiercel.runs.planning import Project
 from tiercel.runs.stamps import stamp_name, stamps_folder
+from tiercel.study.plan import Batch
 
 #: In a batch's stamp: how many of its runs were left out.
 LEFT_OUT = "over budget"
@@ -21,13 +23,17 @@ def stamps_within_budget(
     """Return the stamps of the batches that fit the budget, by batch, and a sentence where it is used up.
 
     Used up: batches that nobody began are left out, and no job waits in a queue to find that out. Raised
-    since, or lifted: a batch that ended with runs left out gets a new stamp, so it is to be done again.
-    Nothing is written.
+    since, or lifted: a batch that ended with runs left out gets a new stamp, so it is to be done again. So
+    does a batch that lacks a run which is wanted now: its folder was moved away, say. Nothing is written.
     """
     plan = project.plan
     folder = stamps_folder(results, plan.study.study)
     if not over_budget(project, history):
-        return {batch.name: _to_be_made(folder, batch.name) for batch in plan.batches}, ""
+
+        def lacks(batch: Batch) -> bool:
+            return any(run.id not in done and history.wanted(run) for run in batch.runs)
+
+        return {batch.name: _to_be_made(folder, batch, lacks) for batch in plan.batches}, ""
     stamps = {}
     missing = 0
     for batch in plan.batches:
@@ -54,10 +60,11 @@ def _made(folder: Path, batch: str) -> list[str]:
     return names
 
 
-def _to_be_made(folder: Path, batch: str) -> str:
+def _to_be_made(folder: Path, batch: Batch, lacks: Callable[[Batch], bool]) -> str:
     """Return the stamp that says that a batch was carried out whole: the last one, or one that is to come."""
-    made = _made(folder, batch)
-    return made[-1] if made and not _left_out(folder / made[-1]) else stamp_name(batch, len(made))
+    made = _made(folder, batch.name)
+    whole = made and not _left_out(folder / made[-1]) and not lacks(batch)
+    return made[-1] if whole else stamp_name(batch.name, len(made))
 
 
 def _left_out(stamp: Path) -> bool:
