@@ -1,8 +1,7 @@
-"""Statements: what follows from a figure of ours, and when it is stale."""
+"""Statements: what follows from a figure of ours."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from pathlib import Path
@@ -12,11 +11,11 @@ import pytest
 from tiercel.errors import UserError
 from tiercel.papers import book as books
 from tiercel.papers import measure as measuring
-from tiercel.papers.book import Found, digest_of, read_book, write_book
+from tiercel.papers.book import Found, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Answer, Statement
-from tiercel.papers.readings import Figure, digest_of_reading, reading_of
-from tiercel.papers.verdicts import decided, is_stale, row, told, told_ours, verdict_of
+from tiercel.papers.readings import Figure, reading_of
+from tiercel.papers.verdicts import VERDICTS, decided, row, told, told_ours, verdict_of
 
 from ..cli.test_bad_input import asked
 
@@ -25,19 +24,32 @@ COMMAND = "tiercel share bench --quick --json"
 
 def answer(**keys: object) -> Answer:
     return Answer.model_validate(
-        {"how": "measured", "command": COMMAND, "rests_on": ["src"], "at_least": 3.8, "at_most": 4.2, **keys}
+        {"how": "measured", "command": COMMAND, "at_least": 3.8, "at_most": 4.2, **keys}
     )
 
 
-def found(ours: float, digest: str = "") -> Found:
-    return Found(ours=ours, command=COMMAND, date="2026-01-01", machine="m", digest=digest)
+def found(ours: float) -> Found:
+    return Found(ours=ours, command=COMMAND, date="2026-01-01", machine="m", version="0.1.0")
 
 
 @pytest.mark.parametrize(
-    ("ours", "verdict"), [(3.79, "fails"), (3.8, "holds"), (4.2, "holds"), (4.21, "fails")]
+    ("ours", "verdict"), [(3.79, "differs"), (3.8, "holds"), (4.2, "holds"), (4.21, "differs")]
 )
 def test_bounds_decide(ours: float, verdict: str) -> None:
     assert verdict_of(answer(), found(ours)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("better", "low", "high"),
+    [
+        ("higher", "differs", "better than the paper"),
+        ("lower", "better than the paper", "differs"),
+        (None, "differs", "differs"),
+    ],
+)
+def test_beyond_the_bounds_one_side_may_be_better(better: str | None, low: str, high: str) -> None:
+    asked = answer(better=better)
+    assert [verdict_of(asked, found(ours)) for ours in (3, 4, 5)] == [low, "holds", high]
 
 
 def test_one_bound_is_enough() -> None:
@@ -72,73 +84,35 @@ def test_no_answer_without_a_reason() -> None:
         {"how": "measured", "why": "later"},
         {"how": "none", "why": "needs Lassen", "first": [COMMAND]},
     ):
-        with pytest.raises(ValueError, match=r"reason|needs rests_on|excludes|needs a command"):
+        with pytest.raises(ValueError, match=r"reason|needs at_least|excludes|needs a command"):
             Answer.model_validate(wrong)
 
 
-def test_a_figure_is_stale_when_its_sources_or_its_command_change(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    source = tmp_path / "src" / "a.rs"
-    source.write_text("fn a() {}")
-    digest = digest_of(["src"], tmp_path)
-    assert digest is not None
-    mine = found(4, digest)
-    assert is_stale(answer(), mine, tmp_path) is False
-    (tmp_path / "src" / "notes.md").write_text("no source")
-    (tmp_path / "src" / "target").mkdir()
-    (tmp_path / "src" / "target" / "b.rs").write_text("built")
-    assert is_stale(answer(), mine, tmp_path) is False
-    source.write_text("fn a() { }")
-    assert is_stale(answer(), mine, tmp_path) is True
-    source.write_text("fn a() {}")
-    assert is_stale(answer(command="tiercel share bench --json"), mine, tmp_path) is True
-    source.unlink()
-    (tmp_path / "src" / "b.rs").write_text("fn a() {}")  # the same text under another name
-    assert is_stale(answer(), mine, tmp_path) is True
-    assert is_stale(answer(rests_on=["gone"]), mine, tmp_path) is None
+def test_a_figure_of_another_command_is_no_answer() -> None:
+    paper, statement = next((p, s) for p in load_papers() for s in p.statements if s.id == "themis-01")
+    mine = found(4).model_copy(update={"command": statement.answer.commands})
+    assert row(paper, statement, {"themis-01": mine})["verdict"] == "holds"
+    changed = mine.model_copy(update={"command": "tiercel share bench --other"})
+    assert row(paper, statement, {"themis-01": changed})["verdict"] == "unanswered"
 
 
-def test_a_figure_is_stale_when_it_is_read_in_another_way(tmp_path: Path) -> None:
-    (tmp_path / "src").mkdir()
-    mine = found(4, digest_of(["src"], tmp_path) or "")
-    assert is_stale(answer(), mine, tmp_path, "now") is False  # of a book that did not keep it
-    mine = mine.model_copy(update={"reading": "then"})
-    assert is_stale(answer(), mine, tmp_path, "then") is False
-    assert is_stale(answer(), mine, tmp_path, "now") is True
-
-
-def test_the_digest_of_a_reading_is_of_its_code_and_of_what_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {name: digest_of_reading(name) for name in ("themis-01", "themis-21", "cache-21")}
-    assert len(set(before.values())) == 3 and digest_of_reading("vast-01") is None
-    source = inspect.getsource
-
-    def changed(old: str, new: str) -> list[str]:
-        monkeypatch.setattr(inspect, "getsource", lambda thing: source(thing).replace(old, new))
-        return [name for name, digest in before.items() if digest_of_reading(name) != digest]
-
-    assert changed('c["contest"] == name', 'c["contest"] != name') == ["themis-01"]  # in what it calls
-    assert changed("0.8 <= found", "0.7 <= found") == ["cache-21"]
-    assert changed("The lower throughput of", "The least of") == []  # words
-
-
-def test_every_statement_has_an_answer_or_a_reason(checkout: Path) -> None:
+def test_every_statement_has_an_answer_or_a_reason() -> None:
     for paper in load_papers():
         for statement in paper.statements:
-            found = row(paper, statement, read_book(), checkout)
+            found = row(paper, statement, read_book())
             assert found["why"], statement.id
             if statement.answer.command:
                 assert reading_of(statement.id) is not None, statement.id
-                assert digest_of(statement.answer.rests_on, checkout), statement.id
 
 
-def test_the_book_has_answers_of_statements_alone(checkout: Path) -> None:
+def test_the_book_has_answers_of_statements_alone() -> None:
     """What a command no longer answers counts for nothing, and goes when next something is measured."""
     every = {s.id: (p, s) for p in load_papers() for s in p.statements}
     book = read_book()
     assert set(book) <= set(every)
     paper, statement = every["vast-20"]  # of a formula
     assert not statement.answer.command
-    told = row(paper, statement, {"vast-20": found(99)}, checkout)
+    told = row(paper, statement, {"vast-20": found(99)})
     assert told["ours"] == pytest.approx(1 / 14.5) and told["date"] is None
 
 
@@ -171,15 +145,16 @@ def test_readings_of_simulations() -> None:
         simulated("token", 100, 3), simulated("gift-published", 90, 4), simulated("tbf-published", 20, 6),
     ]}  # fmt: skip
     assert read("themis-06", three) == pytest.approx(10)  # 110 against GIFT's 100; TBF's cap is an input
-    assert read("themis-07", three) == pytest.approx(25)  # 3 of 4, and 3 of 6
+    assert read("themis-07", three) == pytest.approx(25)  # 3 of 4; TBF's 6 do not count
 
     def servers(interval: float, fair_at: float | None) -> dict[str, object]:
         series = [{"time_s": n * interval, "job": job} for job in (1, 2) for n in range(4)]
         return {"simulations": [{"series": series, "phases": [{"time_to_fairness_s": fair_at}]}]}
 
-    assert read("themis-12", [servers(0.05, 0.15), servers(0.5, 0.5)]) == pytest.approx(3)
+    fair = [servers(0.01, 0.02), servers(0.05, 0.15), servers(0.2, 0.2), servers(0.5, 0.5)]
+    assert read("themis-12", fair) == pytest.approx(1.5)  # 2 of 5, 3 of 2, 1 of 2, 1 of 2 intervals
     with pytest.raises(TypeError):  # no figure, which `measure` says
-        read("themis-12", [servers(0.05, 0.05), servers(0.5, None)])
+        read("themis-12", [*fair[:3], servers(0.5, None)])
 
 
 def read(name: str, printed: object) -> float:
@@ -204,7 +179,6 @@ def test_readings_of_two_storages() -> None:
     slow, fast = trained(10, 8), trained(4, 3.5, 9.9)
     assert read("vast-14", [slow, fast]) == pytest.approx(95)
     assert read("vast-15", [slow, fast]) == pytest.approx(100 * 4.5 / 6)
-    assert read("vast-17", [slow, fast]) == pytest.approx(4)
     assert read("dlio-06", [fast, trained(4, 3.5, total=67)]) == pytest.approx(6.7)
     with pytest.raises(ValueError, match="not slower"):
         read("vast-15", [fast, slow])
@@ -338,7 +312,7 @@ def test_readings_of_caching() -> None:
 def test_nothing_holds_that_would_without_what_it_is_about() -> None:
     """What these figures are where the connector does nothing, all is computation, or nothing is hidden."""
     nothing = {
-        **dict.fromkeys(("cache-02", "cache-06", "cache-20", "vast-17"), 1),
+        **dict.fromkeys(("cache-02", "cache-06", "cache-20"), 1),
         **dict.fromkeys(("dlio-02", "dlio-05", "dlio-06", "dlio-07"), 1),
         **dict.fromkeys(("themis-10", "vast-16"), 1),
         **dict.fromkeys(("themis-06", "themis-07", "themis-20", "vast-15", "prism-04"), 0),
@@ -352,7 +326,7 @@ def test_nothing_holds_that_would_without_what_it_is_about() -> None:
     }
     statements = {s.id: s for p in load_papers() for s in p.statements}
     for name, ours in nothing.items():
-        assert verdict_of(statements[name].answer, found(ours)) == "fails", name
+        assert verdict_of(statements[name].answer, found(ours)) == "differs", name
 
 
 def test_readings_of_programs_beside_others() -> None:
@@ -372,7 +346,6 @@ def test_readings_of_programs_beside_others() -> None:
 
 def test_each_command_once_and_in_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Two statements of one command, one of them after another and with a second one beside."""
-    (tmp_path / "src").mkdir()
     carried_out: list[str] = []
 
     def carry_out(command: str, root: Path, json_wanted: bool) -> object:
@@ -416,7 +389,6 @@ def measured(
 ) -> tuple[Statement, Path, list[str]]:
     """Measure themis-01 with a program in place of tiercel; return it, its book, and what failed."""
     book = tmp_path / "answers.json"
-    (tmp_path / "src").mkdir()
     fake = tmp_path / "fake"
     fake.write_text(f"#!{sys.executable}\n{program}\n")
     fake.chmod(0o755)
@@ -438,9 +410,7 @@ def test_measuring_enters_what_the_command_gave(monkeypatch: pytest.MonkeyPatch,
     assert set(read_book(book)) == {"themis-01", "themis-02"}  # no command answers the others
     mine = read_book(book)["themis-01"]
     assert mine.ours == pytest.approx(4) and mine.command == COMMAND
-    assert mine.reading == digest_of_reading("themis-01")
     assert verdict_of(statement.answer, mine) == "holds"
-    assert is_stale(statement.answer, mine, tmp_path, mine.reading) is False
 
 
 @pytest.mark.parametrize(
@@ -479,10 +449,9 @@ def test_the_command() -> None:
     answer = json.loads(out)
     assert code == 0 and len(answer["statements"]) == 69
     counts = answer["counts"]
-    assert sum(counts[v] for v in ("holds", "fails", "input", "cannot", "unanswered")) == 69
-    for verdict, by_how in counts["by_how"].items():
-        assert sum(by_how.values()) == counts[verdict]
-        assert set(by_how) <= {"measured", "simulated", "topology", "published"}
+    assert set(counts) == set(VERDICTS) and sum(counts.values()) == 69
+    code, out, _ = asked(["claims"])
+    assert code == 0 and len(out.splitlines()) == 6  # a line for each paper, and how to go on
     code, out, _ = asked(["claims", "themis-01"])
     assert code == 0 and "at least 3.8 and at most 4.2" in out and COMMAND in out
     for word in ("vast", "VAST", "004"):

@@ -157,8 +157,22 @@ def test_a_used_up_budget_submits_nothing(small: Project) -> None:
     assert raised.stamps == [f"{first.name}.again-1.done", *(f"{b.name}.done" for b in others)]
     # Looking has changed nothing.
     assert [p.name for p in stamps.iterdir()] == [f"{first.name}.done"]
+    run_batch(planned(small), first, small.results)
     (stamps / f"{first.name}.again-1.done").write_text('{"ok": 1, "done": 1}')
     assert workflow_plan("local", "tiny", small.root, make=True).stamps == raised.stamps
+
+
+def test_a_batch_goes_again_whose_run_was_moved_away(small: Project) -> None:
+    first, *others = planned(small).plan.batches
+    run_batch(planned(small), first, small.results)
+    stamps = small.results / "batches" / "tiny"
+    stamps.mkdir(parents=True)
+    (stamps / f"{first.name}.done").write_text("{}")
+    whole = workflow_plan("local", "tiny", small.root, make=True).stamps
+    assert whole == [f"{b.name}.done" for b in (first, *others)]
+    RawStore(small.results).path(first.runs[0].id).rename(small.root / "elsewhere")
+    again = workflow_plan("local", "tiny", small.root, make=True).stamps
+    assert again == [f"{first.name}.again-1.done", *whole[1:]]
 
 
 def test_a_job_stops_before_its_time_is_over_and_the_next_one_goes_on(small: Project) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -17,14 +18,12 @@ from tiercel.project import project_root
 
 #: What `tiercel papers` says for `how`.
 _HOW = {"none": "not here"}
-#: Columns of a terminal from which on a table of all statements has room for their texts.
-_ROOM = 110
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the root."""
-    app.command(rich_help_panel=panels.UNDERSTAND)(papers)
-    app.command(rich_help_panel=panels.UNDERSTAND)(claims)
+    app.command(rich_help_panel=panels.HAND_ON)(papers)
+    app.command(rich_help_panel=panels.HAND_ON)(claims)
 
 
 def papers(
@@ -47,17 +46,10 @@ def papers(
             for p in found for i in p.items
         ])  # fmt: skip
         return
-    for p in found:
-        _print_items(p, all_of_it=paper is not None)
-    counts = Counter(_HOW.get(i.how, i.how) for p in found for i in p.items)
-    states = Counter(i.state for p in found for i in p.items)
-    print(f"{counts.total()} items: {_counted(counts)}; of them {_counted(states)}")
-    if also := sum(bool(i.simulated) for p in found for i in p.items):
-        print(
-            f"{also} of the measured items can also be simulated at the size of the paper (not counted here)"
-        )
     if paper is None:
-        print("Run `tiercel papers NAME` for the commands, parameters and missing parts of each item.")
+        _print_papers(found)
+    else:
+        _print_items(found[0])
 
 
 def claims(
@@ -75,56 +67,57 @@ def claims(
     """
     from tiercel.pages.words import count
     from tiercel.papers.book import read_book
-    from tiercel.papers.load import find_statements
+    from tiercel.papers.load import find_statements, load_papers
     from tiercel.papers.measure import measure as carry_out
-    from tiercel.papers.verdicts import VERDICTS, counts_of, row
+    from tiercel.papers.verdicts import counts_of, row
 
     chosen = find_statements(ids or [])
-    root = project_root()
     failed: list[str] = []
     if measure:
         failed = carry_out(
-            [s for _, s in chosen], root, lambda line: print(line, file=sys.stderr, flush=True)
+            [s for _, s in chosen], project_root(), lambda line: print(line, file=sys.stderr, flush=True)
         )
     book = read_book()
-    rows = [row(p, s, book, root) for p, s in chosen]
-    counts = counts_of(rows)
+    rows = [row(p, s, book) for p, s in chosen]
     if as_json:
-        print_json({"counts": counts, "statements": rows})
+        print_json({"counts": counts_of(rows), "statements": rows})
+    elif not ids:
+        for each in load_papers():
+            mine = [r for r in rows if r["paper"] == each.paper]
+            print(f"{each.paper} {each.name}, {count(len(mine), 'statement')}: {_counted(counts_of(mine))}")
+        print("Run `tiercel claims vast` for the statements of one paper, `tiercel claims vast-01` for one.")
     else:
         _print_claims(rows)
-        ways = {v: f" ({_counted(Counter(by))})" for v, by in counts["by_how"].items() if by}
-        said = ", ".join(f"{counts[v]} {v}{ways.get(v, '')}" for v in VERDICTS if counts[v])
-        print(
-            count(len(rows), "statement")
-            + f": {said}"
-            + (f"; {counts['stale']} stale" if counts["stale"] else "")
-        )
-        if not ids:
-            print("Run `tiercel claims ID` for bounds, command, date and machine. Use --measure to repeat.")
     if failed:
         raise UserError("; ".join(failed))
 
 
-def _counted(counts: Counter[Any]) -> str:
+def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
 
 
-def _print_items(paper: Any, all_of_it: bool) -> None:
+def _print_papers(papers: Iterable[Any]) -> None:
+    """Print of each paper what to start, how much of it is repeated, and what became of its statements."""
+    from tiercel.papers.book import read_book
+    from tiercel.papers.verdicts import counts_of, row
+
+    book = read_book()
+    for p in papers:
+        rows = [row(p, s, book) for s in p.statements]
+        quick = [command for i in p.items for command in i.quick]
+        first = next((c for c in quick if c.startswith("tiercel evaluate ")), quick[0])
+        print(f"{p.paper} {p.name}: {p.title} ({p.by})")
+        print(f"  Start:      {first}")
+        print(f"  Items:      {_counted(Counter(i.state for i in p.items))} (of {len(p.items)})")
+        print(f"  Statements: {_counted(counts_of(rows))} (of {len(rows)})\n")
+    print("Run `tiercel papers vast` for each figure of a paper: its command, its size, what is missing.")
+
+
+def _print_items(paper: Any) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     console.print(f"[bold]{paper.paper} {paper.name}[/bold]: {paper.title} ({paper.by})", highlight=False)
-    if not all_of_it:
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for heading in ("item", "section", "answer", "state", "what it shows"):
-            table.add_column(heading, no_wrap=heading != "what it shows")
-        for i in paper.items:
-            table.add_row(i.item, i.section, _HOW.get(i.how, i.how), i.state, i.shows)
-        console.print(table)
-        print()
-        return
     for i in paper.items:
         console.print(f"\n[bold]{i.item}[/bold] ({i.section}): {i.shows}", highlight=False)
         lines = [
@@ -137,7 +130,6 @@ def _print_items(paper: Any, all_of_it: bool) -> None:
             ("lacks", i.lacks),
         ]
         _print_lines(console, 11, [(word, text) for word, text in lines if text and text != "none"])
-    print()
 
 
 def _filled(console: Any, text: str, start: str, indent: int) -> str:
@@ -160,47 +152,28 @@ def _print_lines(console: Any, width: int, lines: list[tuple[str, str]]) -> None
 
 def _print_claims(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from tiercel.papers.verdicts import told, told_ours
 
     console = Console()
     if len(rows) <= 3:
         for r in rows:
             _print_claim(console, r)
         return
-    cells = [_cells(r) for r in rows]
-    if console.width < _ROOM:
-        for name, paper, ours, verdict, text in cells:
-            figures = ", ".join(filter(None, [paper and f"paper {paper}", ours and f"ours {ours}"]))
-            print(_filled(console, "; ".join(filter(None, [verdict, figures])), f"{name:<9}  ", 11))
-            print(_filled(console, text, " " * 11, 11))
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in ("statement", "paper says", "ours", "verdict", "what it says, or why"):
-        table.add_column(heading, no_wrap=heading in ("statement", "verdict"))
-    for row in cells:
-        table.add_row(*row)
-    console.print(table)
-
-
-def _cells(r: dict[str, Any]) -> tuple[str, str, str, str, str]:
-    """Return a statement's name, the paper's figure, ours, the verdict, and what it says or why it is so."""
-    from tiercel.papers.verdicts import told, told_ours
-
-    ours = "" if r["ours"] is None else told_ours(r) + _mark(r)
-    verdict = r["verdict"] + (", stale" if r["stale"] else "")
-    text = {"holds": r["says"], "fails": f"{r['says']}. Why not: {r['why']}"}.get(r["verdict"], r["why"])
-    return r["id"], told(r["value"], r["unit"]), ours, verdict, text
+    for r in rows:
+        figures = [
+            f"paper {told(r['value'], r['unit'])}",
+            f"ours {told_ours(r)}" if r["ours"] is not None else "",
+        ]
+        said = f" ({', '.join(filter(None, figures))})" if r["ours"] is not None else ""
+        start = f"{r['id']:<9}  "
+        print(_filled(console, f"{r['verdict']}: {r['says']}{said}", start, len(start)))
 
 
 def _worked_out(r: dict[str, Any]) -> str | None:
     if r["formula"] is None:
         return None
     return f"{r['formula']} with " + ", ".join(f"{name} {value:g}" for name, value in r["figures"].items())
-
-
-def _mark(r: dict[str, Any]) -> str:
-    """Return what a figure is that was not measured."""
-    return "" if r["how"] == "measured" else f", {r['how']}"
 
 
 def _print_claim(console: Any, r: dict[str, Any]) -> None:
@@ -220,8 +193,7 @@ def _print_claim(console: Any, r: dict[str, Any]) -> None:
         *(("before", command) for command in r["first"]),
         *(("command", command) for command in r["command"]),
         ("figures", _worked_out(r)),
-        ("found", f"{r['date']}, {r['machine']}" if r["date"] else None),
-        ("stale", "what it rests on has changed since" if r["stale"] else None),
+        ("found", f"{r['date']}, tiercel {r['version']}, {r['machine']}" if r["date"] else None),
     ]
     print(f"{r['id']}: {r['verdict']}")
     _print_lines(console, 9, [("says", r["says"]), *((word, text) for word, text in lines if text)])

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from tiercel.atomic_file import write_text
@@ -16,12 +13,6 @@ from tiercel.documents import Document, parse
 from tiercel.errors import UserError
 
 BOOK = Path(__file__).parent / "data" / "answers.json"
-#: Sources and what they are built by; results of building lie beside them.
-_SOURCES = {".py", ".rs", ".c", ".h", ".toml", ".lock", ".yaml", ".build", ".mk"}
-_BUILT = {"target", "build", "__pycache__", ".pytest_cache"}
-#: Modules of a subject that show what its others found, by their names: they decide no figure, which a test
-#: holds (tests/papers/test_rests_on.py), and so the text of a legend makes none stale.
-SHOWING = re.compile(r"(section|findings)(_.*)?\.py|(.*_figure|showing)\.py")
 
 
 class Found(Document):
@@ -34,10 +25,8 @@ class Found(Document):
     command: str
     date: str
     machine: str
-    digest: str
-    """Of what the figure rests on, when it was found."""
-    reading: str | None = None
-    """Of the function that took it out of what was printed; None in books from before it was kept."""
+    version: str
+    """Of the tiercel that found it."""
 
 
 def read_book(path: Path = BOOK) -> dict[str, Found]:
@@ -60,22 +49,3 @@ def write_book(answers: dict[str, Found], path: Path = BOOK) -> None:
         write_text(path, json.dumps(content, indent=1) + "\n")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-
-
-def digest_of(parts: Iterable[str], root: Path) -> str | None:
-    """Return 12 hexadecimal digits of the sources in files and folders below `root`.
-
-    None where a part is not there: an installed package has no native sources, and cannot tell.
-    """
-    found = hashlib.sha256()
-    for part in parts:
-        path = root / part
-        if not path.exists():
-            return None
-        for file in [path] if path.is_file() else sorted(path.rglob("*")):
-            if not file.is_file() or file.suffix not in _SOURCES or SHOWING.fullmatch(file.name):
-                continue
-            if not _BUILT & set(file.relative_to(root).parts):
-                found.update(f"{file.relative_to(root)}\0".encode())
-                found.update(file.read_bytes() + b"\0")
-    return found.hexdigest()[:12]

@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tiercel import __version__
 from tiercel.children import ended_with_parent
 from tiercel.errors import UserError
-from tiercel.papers.book import Found, digest_of, read_book, write_book
+from tiercel.papers.book import Found, read_book, write_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Statement
-from tiercel.papers.readings import Figure, digest_of_reading, reading_of
+from tiercel.papers.readings import Figure, reading_of
 from tiercel.papers.verdicts import decided
 from tiercel.site.machine import cores, memory
 
@@ -34,10 +35,6 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
     wanted = [s for s in statements if s.answer.command]
     if not wanted:
         raise UserError("no command can check these statements: `tiercel claims` lists the reasons")
-    digests = {s.id: digest_of(s.answer.rests_on, root) for s in wanted}
-    lacking = [name for name, digest in digests.items() if digest is None]
-    if lacking:
-        raise UserError(f"{lacking[0]}: what it rests on is not below {root}: use a checkout of tiercel")
     commands = _Commands(root, say, wanted)
     known, failed = _with_commands(), []
     for statement in wanted:
@@ -54,8 +51,7 @@ def measure(statements: list[Statement], root: Path, say: Callable[[str], None])
                 command=statement.answer.commands,
                 date=datetime.now(UTC).strftime("%Y-%m-%d"),
                 machine=commands.machines[statement.answer.command[0]],
-                digest=digests[statement.id] or "",
-                reading=digest_of_reading(statement.id),
+                version=__version__,
             )
         except _Failed as error:
             failed.append(f"{statement.answer.commands}: {error}")

@@ -60,14 +60,14 @@ class Answer(Document):
     """Commands that come before, whatever they print: a study that is measured, an earlier step."""
     command: list[str] = []
     """What gives our figure, one command or several; each prints JSON, from which `readings` takes it."""
-    rests_on: list[str] = []
-    """Files and folders of the project whose change makes the figure stale."""
     figures: dict[str, float] = {}
     """Other figures of the paper, by the names that `formula` has for them."""
     formula: str | None = None
     """What gives the figure from those: ``how: published``."""
     at_least: float | None = None
     at_most: float | None = None
+    better: Literal["higher", "lower"] | None = None
+    """On which side beyond the bounds a figure is better than the paper's; None: on neither."""
     bounds: str = ""
     """Why these bounds: the paper gives a number, and no two machines the same one."""
     input: bool = False
@@ -98,8 +98,8 @@ class Answer(Document):
                 raise ValueError(f"how: {self.how} needs a command, or input: true")
         elif self.input or self.how == "none":
             raise ValueError("a command excludes input: true and how: none")
-        elif not self.rests_on or not bounded:
-            raise ValueError("a command needs rests_on, and at_least or at_most")
+        elif not bounded:
+            raise ValueError("a command needs at_least or at_most")
         return self
 
     @property

@@ -13,7 +13,6 @@ from tiercel.papers.book import read_book
 from tiercel.papers.load import load_papers
 from tiercel.papers.model import Item, Paper, Statement
 from tiercel.papers.verdicts import row, told, told_ours
-from tiercel.project import project_root
 from tiercel.report.sections.base import Block, Context, Section, sections
 
 _STATES = {"whole": "complete", "part": "with differences", "missing": "missing", "drawing": ""}
@@ -68,10 +67,10 @@ def _items(items: list[Item]) -> Table:
 
 def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
     try:
-        book, root = read_book(), project_root()
+        book = read_book()
     except UserError:  # a damaged book is told by `tiercel claims`, and hides no other result
         return
-    rows = [row(paper, statement, book, root) for statement in asked]
+    rows = [row(paper, statement, book) for statement in asked]
     lines = [
         [r["says"], r["quantity"], told(r["value"], r["unit"]), told_ours(r),
          _verdict(r),
@@ -86,7 +85,5 @@ def _statements(paper: Paper, asked: list[Statement]) -> Iterator[Table]:
 
 
 def _verdict(r: dict[str, Any]) -> str:
-    if r["verdict"] not in ("holds", "fails"):
-        return f"{r['verdict']}: {r['why']}"
-    found = f"{r['verdict']}, {r['how']}" + (", stale" if r["stale"] else "")
+    found = r["verdict"] if r["ours"] is None or r["how"] == "published" else f"{r['verdict']} ({r['how']})"
     return found if r["verdict"] == "holds" else f"{found}: {r['why']}"

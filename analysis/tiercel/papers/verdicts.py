@@ -1,18 +1,19 @@
-"""What became of each statement: holds, fails, was input, cannot be answered, is not yet; or is stale."""
+"""What became of each statement: what a figure of ours says of it, or why there is none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from tiercel.papers.book import Found, digest_of
+from tiercel.papers.book import Found
 from tiercel.papers.model import Answer, Paper, Statement
 from tiercel.papers.published import worked_out
-from tiercel.papers.readings import digest_of_reading
 
-Verdict = Literal["holds", "fails", "input", "cannot", "unanswered"]
-VERDICTS: tuple[Verdict, ...] = ("holds", "fails", "input", "cannot", "unanswered")
+Verdict = Literal[
+    "holds", "better than the paper", "differs", "input", "cannot", "unanswered",
+    "paper agrees with itself", "paper disagrees with itself",
+]  # fmt: skip
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 def figure_of(answer: Answer, found: Found | None) -> float | None:
@@ -31,37 +32,27 @@ def verdict_of(answer: Answer, found: Found | None) -> Verdict:
     ours = figure_of(answer, found)
     if ours is None:
         return "unanswered"
-    return "holds" if _within(answer, ours) else "fails"
-
-
-def _within(answer: Answer, figure: float) -> bool:
-    low = answer.at_least is None or figure >= answer.at_least
-    return low and (answer.at_most is None or figure <= answer.at_most)
+    below = answer.at_least is not None and ours < answer.at_least
+    above = answer.at_most is not None and ours > answer.at_most
+    if answer.formula:
+        return "paper disagrees with itself" if below or above else "paper agrees with itself"
+    if (below and answer.better == "lower") or (above and answer.better == "higher"):
+        return "better than the paper"
+    return "differs" if below or above else "holds"
 
 
 def decided(answer: Answer, low: float, high: float) -> bool:
-    """Return whether all figures between `low` and `high` hold, or all of them fail."""
+    """Return whether all figures between `low` and `high` get one verdict."""
     bounds = (answer.at_least, answer.at_most)
     return not any(bound is not None and low < bound < high for bound in bounds)
 
 
-def is_stale(answer: Answer, found: Found | None, root: Path, reading: str | None = None) -> bool | None:
-    """Return whether what a figure rests on, its command or its `reading` has changed; None for cannot tell.
-
-    `reading` is the digest of what takes the figure out of what is printed now.
-    """
-    if found is None:
-        return False
-    now = digest_of(answer.rests_on, root)
-    if answer.commands != found.command or (found.reading is not None and found.reading != reading):
-        return True
-    return None if now is None else now != found.digest
-
-
-def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Path) -> dict[str, Any]:
+def row(paper: Paper, statement: Statement, book: Mapping[str, Found]) -> dict[str, Any]:
     """Return all that is known of a statement, as one mapping."""
     answer = statement.answer
     found = book.get(statement.id) if answer.command else None
+    if found is not None and found.command != answer.commands:
+        found = None  # another command's figure answers something else
     why = answer.why
     if answer.command and found is None:
         why = f"not measured yet: tiercel claims --measure {statement.id}"
@@ -89,7 +80,7 @@ def row(paper: Paper, statement: Statement, book: Mapping[str, Found], root: Pat
         "formula": answer.formula,
         "date": found.date if found else None,
         "machine": found.machine if found else None,
-        "stale": is_stale(answer, found, root, digest_of_reading(statement.id)),
+        "version": found.version if found else None,
     }
 
 
@@ -113,15 +104,6 @@ def told_ours(r: Mapping[str, Any]) -> str:
     return told(r["ours"], r["unit"]) + interval
 
 
-def counts_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return how many statements have each verdict, hold or fail in which way, and are stale."""
-    counted: dict[str, Any] = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
-    counted["by_how"] = {
-        verdict: _by_how([r for r in rows if r["verdict"] == verdict]) for verdict in ("holds", "fails")
-    }
-    counted["stale"] = sum(r["stale"] is True for r in rows)
-    return counted
-
-
-def _by_how(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return {how: sum(r["how"] == how for r in rows) for how in sorted({r["how"] for r in rows})}
+def counts_of(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Return how many statements have each verdict."""
+    return {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
