@@ -25,11 +25,10 @@ def simulated(context: Context) -> Section | None:
         ["storage", "experiment", "workload", "operation", "nodes", "processes_per_node"]
     )
     rows = [_row(row) for row in found.to_dict("records")]
-    unknown: list[str] = []
     try:
-        simulated_configurations(context.site, once(context.results.study), "", unknown)
+        _, _, unknown = simulated_configurations(context.site, once(context.results.study), "")
     except UserError:  # all that is here was simulated with a topology that the site file had
-        unknown.append("The topology of the site file has changed and cannot be simulated.")
+        unknown = ["The topology of the site file has changed and cannot be simulated."]
     bounds = int(found["figures_missing"].notna().sum())
     paragraphs = [
         "Nothing was measured. Flows share the stages of the topology max-min fairly. Protocols, locks, "
