@@ -71,7 +71,7 @@ def evaluate(
     from tiercel.site import load_site
     from tiercel.site.discover import holding
     from tiercel.site.profile import check_profile, profile_of
-    from tiercel.site.simulated import is_simulated, simulated_name
+    from tiercel.site.simulated import simulated_name
     from tiercel.stack import prepare
     from tiercel.workflow.writable import check_writable
 
@@ -81,18 +81,18 @@ def evaluate(
     root = project_root()
     site = simulated_name(site) if simulate else site
     site = _supposed(site, changes, root) if changes else site
-    load_site(site, root)  # an unknown one is told with those that there are
-    if decide and is_simulated(site):
+    simulated = load_site(site, root).simulated  # UserError for an unknown site, with those that there are
+    if decide and simulated:
         raise UserError(
             "--decide: a simulation returns the same number each time: remove --decide or --simulate"
         )
-    if not is_simulated(site):
+    if not simulated:
         check_profile(site, root)
         prepare(site, study, root)
     project = make_plan(site, study, root)
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, "Snakefile"))]
-    if is_simulated(site):  # a profile is of a machine
+    if simulated:  # a profile is of a machine
         command += [*_ON_THIS_MACHINE, "--quiet", "all", "--config", f"site={site}", f"study={study}"]
         print("\n".join(f"tiercel: {note}" for note in project.notes), file=sys.stderr)
     else:
@@ -129,10 +129,10 @@ def _supposed(site: str, changes: list[str], root: Path) -> str:
     """Return the name of a simulated site with other hardware; UserError for changes that cannot be made."""
     from tiercel.site import load_site
     from tiercel.site.load import suppose
-    from tiercel.site.simulated import is_simulated, real_name
+    from tiercel.site.simulated import real_name
     from tiercel.site.supposition import read_supposition, write_supposition
 
-    if not is_simulated(site):
+    if not load_site(site, root).simulated:
         raise UserError("--set changes a simulated site only: add --simulate, or use `tiercel site whatif`")
     if read_supposition(site, root):
         raise UserError(
@@ -306,12 +306,11 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.runs.objects import left_prefixes, remove_run_prefix
     from tiercel.runs.planning import make_plan
     from tiercel.runs.scratch import leftovers, remove_run_folder
-    from tiercel.site.simulated import is_simulated
 
-    if is_simulated(site):
-        raise UserError(f"site {site}: a simulated site has no scratch folders")
     root = project_root()
     project = make_plan(site, study, root)
+    if project.plan.site.simulated:
+        raise UserError(f"site {site}: a simulated site has no scratch folders")
     with SiteLock(results_folder(root, site), patience=0.0):
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             if project.plan.site.node_local(stack.storage):

@@ -17,7 +17,6 @@ from tiercel.privacy import private
 from tiercel.results.raw import RawStore
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.filesystem import FileSystem
-from tiercel.site.simulated import is_simulated
 from tiercel.study.plan import Plan
 
 FILE = "filesystems.json"
@@ -29,7 +28,7 @@ def record_file_systems(plan: Plan, results: Path) -> None:
     A storage that is not mounted here is left out: the nodes of its jobs check it. UserError where finished
     runs of the plan measured another file system under a storage's name.
     """
-    if is_simulated(plan.site.site):
+    if plan.site.simulated:
         return
     found: dict[str, FileSystem] = {}
     for stack in {c.stack.name: c.stack for c in plan.configurations}.values():

@@ -27,7 +27,6 @@ from tiercel.schedulers.base import account
 from tiercel.site import load_site
 from tiercel.site.model import LayerChoice, Site, Stack
 from tiercel.site.mounts import read_mounts
-from tiercel.site.simulated import is_simulated
 from tiercel.study.assumptions import assumed_seconds
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
@@ -65,7 +64,7 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
     use_stack(results / "stack")
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
-    if is_simulated(site.site):
+    if site.simulated:
         study = once(study)
         configurations, nothing, notes = simulated_configurations(site, study, launcher.name)
         plan = in_one_batch(order_runs(site, study, configurations, PART_SIZE))
@@ -204,7 +203,7 @@ def check_site(project: Project) -> None:
     rest when the job has its nodes (runs.job).
     """
     plan = project.plan
-    if is_simulated(plan.site.site):  # nothing of it is touched
+    if plan.site.simulated:  # nothing of it is touched
         return
     scheduler = scheduler_of(plan.site)
     stacks = {c.stack.name: c.stack for c in plan.configurations}

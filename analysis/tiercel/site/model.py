@@ -16,7 +16,6 @@ from tiercel.quantities import Line, Size
 from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
-from tiercel.site.simulated import is_simulated
 from tiercel.site.topology import MOST_UNITS, Stage, check_chain
 from tiercel.site.variables import VARIABLE, expand
 
@@ -135,6 +134,7 @@ class Site(Document):
     """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
 
     site: Name = Field(description="the folder's name")
+    simulated: bool = Field(default=False, description="set by tiercel: the machine itself is not used")
     description: Line = Field(default="", description="the machine, in words")
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
     launcher_options: list[Line] = Field(
@@ -165,7 +165,7 @@ class Site(Document):
 
     def node_local(self, storage: Storage) -> bool:
         """Return whether a storage is another one on each of the nodes (one alone has no scheduler)."""
-        several = self.scheduler is not None or (is_simulated(self.site) and self.nodes > 1)
+        several = self.scheduler is not None or (self.simulated and self.nodes > 1)
         return several and not storage.shared
 
     @field_validator("cores_per_node", mode="before")

@@ -105,6 +105,7 @@ class _Expansion:
                                 processes_per_node=processes,
                                 seed=self._study.seed,
                                 phase_time=experiment.phase_time if each.amount(processes) else None,
+                                simulated=self._site.simulated,
                             )
                 for stack in stacks if able else ():
                     self._note_refusals(names, stack, workload, nodes, able)

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from tiercel.errors import UserError
 from tiercel.site.model import Site, Stack
-from tiercel.site.simulated import is_simulated
 from tiercel.study.looks import Look
 from tiercel.study.model import Study
 from tiercel.study.workloads import Workload
@@ -68,6 +67,8 @@ class Configuration:
     seed: int
     phase_time: float | None = None
     """Seconds that a measured phase aims at; None: the workload goes as it is."""
+    simulated: bool = False
+    """Whether its site is. The site's name is part of the identity, so this is not."""
 
     @property
     def least(self) -> Workload:
@@ -187,7 +188,7 @@ class Run:
             "look": self.look,
             "traced": self.traced,
             "run_seed": self.seed,
-            "origin": "simulated" if is_simulated(c.site) else "measured",
+            "origin": "simulated" if c.simulated else "measured",
             "calibration": self.calibration,
             "amount": asdict(self.amount) if self.amount else None,
         }

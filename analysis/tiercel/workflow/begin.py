@@ -13,7 +13,6 @@ from tiercel.runs.planning import check_site
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
 from tiercel.site.profile import check_executor
-from tiercel.site.simulated import is_simulated
 from tiercel.stack import prepare
 from tiercel.workflow.plan import WorkflowPlan
 from tiercel.workflow.writable import check_writable
@@ -29,15 +28,15 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
     then Snakemake is to start over. UserError where the site cannot carry out the plan.
     """
     assert plan.project is not None  # in the Snakemake that the user started
-    if not is_simulated(plan.site):
-        check_executor(plan.site, plan.project.plan.site.scheduler is not None, executor)
+    site = plan.project.plan.site
+    if not site.simulated:
+        check_executor(plan.site, site.scheduler is not None, executor)
     first = _ONCE not in os.environ
     if prepare(plan.site, plan.study, root) and first:
         return True  # planned without the engines that there are now
     check_site(plan.project)
     check_writable(root, plan.site, plan.study)
     record_file_systems(plan.project.plan, results_folder(root, plan.site))
-    site = plan.project.plan.site
     taken = take_over(site, root, results_folder(root, plan.site))
     if scheduler := scheduler_of(site):
         scheduler.prepare()

@@ -9,7 +9,6 @@ from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.runs.simulated import once, simulated_configurations
 from tiercel.simulation.fidelity import errors_of
-from tiercel.site.simulated import is_simulated
 from tiercel.units import format_bandwidth
 
 _HEADS = ("Storage", "Experiment", "Workload", "Operation", "Nodes", "Processes a node", "Simulated", "Full")
@@ -18,7 +17,7 @@ _HEADS = ("Storage", "Experiment", "Workload", "Operation", "Nodes", "Processes 
 @sections.register("simulated")
 def simulated(context: Context) -> Section | None:
     """Return the section of a simulated site; None for others."""
-    if not is_simulated(context.site.site):
+    if not context.site.simulated:
         return None
     found = context.results.observations
     found = found[found["origin"] == "simulated"].sort_values(
