@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -32,7 +33,7 @@ from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.looks import read_looks
 from tiercel.study.model import Study
-from tiercel.study.plan import Configuration, Plan, Run, order_runs
+from tiercel.study.plan import Batch, Configuration, Plan, Run, order_runs
 from tiercel.study.workloads import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
@@ -187,6 +188,35 @@ def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installatio
                 )
             layer.check_options(choice.options, site)
             found[choice.layer] = layer, installation
+    return found
+
+
+def here(project: Project, batch: Batch, root: Path) -> Project:
+    """Return a project with the engines and layers of a batch as they are on this node.
+
+    UserError where one is not there, or is another version than the runs are named by.
+    """
+    if project.plan.site.simulated:
+        return project
+    use_stack(results_folder(root, project.plan.site.site) / "stack")
+    configurations = [run.configuration for run in batch.runs]
+    found = dict(project.installations)
+    for name in {c.engine for c in configurations}:
+        found[name] = _same("engine", project.engines[name].find(), found[name])
+    layers = dict(project.layers)
+    for name in {choice.layer for c in configurations for choice in c.stack.layers}:
+        layer, planned = layers[name]
+        layers[name] = layer, _same("layer", layer.find(), planned)
+    return replace(project, installations=found, layers=layers)
+
+
+def _same(kind: str, found: Installation | None, planned: Installation) -> Installation:
+    if found is None or found.version != planned.version:
+        version = "not there" if found is None else f"version {found.version}"
+        raise UserError(
+            f"{kind} {planned.name}: {version} on {platform.node()}, and version {planned.version} when the "
+            "workflow began: run `tiercel evaluate` again (finished runs are kept)"
+        )
     return found
 
 
