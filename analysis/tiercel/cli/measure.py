@@ -68,7 +68,7 @@ def evaluate(
     """
     from tiercel.runs.batch import retry_failed
     from tiercel.runs.lock import EvaluationLock
-    from tiercel.runs.planning import make_plan, plan_of
+    from tiercel.runs.planning import check_site, make_plan, plan_of
     from tiercel.site import load_site
     from tiercel.site.discover import holding
     from tiercel.site.profile import check_profile, profile_of
@@ -93,6 +93,7 @@ def evaluate(
         load_study(study, root)  # a wrong name is an error now, not after hours of building
         prepare(site, root)
     project = make_plan(site, study, root)
+    check_site(project)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, "Snakefile"))]
     if simulated:  # a profile is of a machine
         command += [*_ON_THIS_MACHINE, "--quiet", "all", "--config", f"site={site}", f"study={study}"]

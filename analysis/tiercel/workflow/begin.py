@@ -35,6 +35,7 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
     if not is_prepared(plan.site, plan.study, root):
         if prepare(plan.site, root) and first:
             return True  # planned without the engines that there are now
+        check_site(plan.project)
         make_ready(plan.project, root)
     taken = take_over(site, root, results_folder(root, plan.site))
     if scheduler := scheduler_of(site):
@@ -43,9 +44,8 @@ def begin(plan: WorkflowPlan, root: Path, executor: str) -> bool:
 
 
 def make_ready(project: Project, root: Path) -> None:
-    """Check that a site can carry out a plan, and record its file systems; UserError where it cannot."""
+    """Check that jobs can write their results, and record the site's file systems; UserError as for these."""
     site, study = project.plan.site.site, project.plan.study.study
-    check_site(project)
     check_writable(root, site, study)
     record_file_systems(project.plan, results_folder(root, site))
 
