@@ -13,10 +13,10 @@ from tiercel.runs.execute import Outcome
 from tiercel.runs.history import History
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.looks import first_after, path_of, read_looks, write_look
-from tiercel.study.plan import Plan, order_runs
+from tiercel.study.plan import RunPlan, order_runs
 
 
-def planned(results: Path) -> Plan:
+def planned(results: Path) -> RunPlan:
     s, at = study(trace=True), site()
     found = expand(s, at, Capabilities("mpiexec", {"iokernel": "1"}))[0]
     return order_runs(at, s, found, 1000, read_looks(results, "x"))

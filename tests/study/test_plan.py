@@ -16,7 +16,7 @@ from tiercel.errors import UserError
 from tiercel.site.model import Site
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Study
-from tiercel.study.plan import Plan, order_runs
+from tiercel.study.plan import RunPlan, order_runs
 
 STORAGE = {"type": "xfs", "mount": "/", "scratch": "/tmp/x"}
 
@@ -48,7 +48,7 @@ def study(**keys: Any) -> Study:
     return parse(Study, content, "x.yaml")
 
 
-def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> Plan:
+def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> RunPlan:
     at = at or site()
     return order_runs(at, s, expand(s, at, Capabilities("mpiexec", {"iokernel": "1"}))[0], part_size)
 

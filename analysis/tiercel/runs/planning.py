@@ -33,7 +33,7 @@ from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.looks import read_looks
 from tiercel.study.model import Study
-from tiercel.study.plan import Batch, Configuration, Plan, Run, order_runs
+from tiercel.study.plan import Batch, Configuration, Run, RunPlan, order_runs
 from tiercel.study.workloads import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
@@ -45,7 +45,7 @@ PART_SIZE = 500
 class Project:
     """A plan with everything that carries it out."""
 
-    plan: Plan
+    plan: RunPlan
     engines: Mapping[str, Engine]
     installations: Mapping[str, Installation]
     launcher: Launcher

@@ -18,7 +18,7 @@ from tiercel.simulation.phases import lacking, unknown
 from tiercel.site.model import Site
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Repetitions, Study
-from tiercel.study.plan import Amount, Batch, Configuration, Plan, Run
+from tiercel.study.plan import Amount, Batch, Configuration, Run, RunPlan
 from tiercel.study.workloads import Workload
 
 ONCE = Repetitions(minimum=1, maximum=1)
@@ -71,7 +71,7 @@ def simulated_configurations(
     return found, installation, list(notes)
 
 
-def in_one_batch(plan: Plan) -> Plan:
+def in_one_batch(plan: RunPlan) -> RunPlan:
     """Return a plan with all runs in one job: there are no nodes to ask for, and a job takes longer to start
     than all runs to compute."""
     most = max(batch.nodes for batch in plan.batches)

@@ -210,7 +210,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """All runs that a study may need on a site; later rounds may prove unnecessary (adaptive repetition)."""
 
     site: Site
@@ -251,7 +251,7 @@ def order_runs(
     configurations: Iterable[Configuration],
     part_size: int | Callable[[int], int],
     looks: Iterable[Look] = (),
-) -> Plan:
+) -> RunPlan:
     """Return the plan: round after round, each a random order over all configurations.
 
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for one scale of each
@@ -304,7 +304,7 @@ def order_runs(
             random.Random(f"{study.study}:{study.seed}:{number}").shuffle(more)
             batches += _cut(more, after, part_size)
             after += 1
-    return Plan(site, study, configurations, tuple(batches), looks)
+    return RunPlan(site, study, configurations, tuple(batches), looks)
 
 
 def leaders(configurations: Iterable[Configuration]) -> dict[str, Configuration]:
