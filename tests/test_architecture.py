@@ -103,8 +103,8 @@ TYPES_NOT_COUNTED = ("tiercel.advice.", "tiercel.traces.")
 
 
 def imported(path: Path, names: Collection[str], types: bool = True) -> set[str]:
-    """Return the modules among `names` that a file imports when it is loaded, when a function of it is called,
-    or (`types`) for its types."""
+    """Return the modules among `names` that a file imports when it is loaded, when a function of it is
+    called, or (`types`) for its types."""
     tree = ast.parse(path.read_text())
     for_types = {
         id(below)
@@ -147,7 +147,7 @@ def test_imports_run_one_way() -> None:
 
 
 def test_no_circles() -> None:
-    """Modules import one another in no circle, whether at the top, when a function is called, or for types."""
+    """Modules import one another in no circle: at the top, when a function is called, or for types."""
     names = {module_of(path): path for path in PACKAGE.rglob("*.py")}
     uses = {
         name: imported(path, names, types=not name.startswith(TYPES_NOT_COUNTED)) - {name}
