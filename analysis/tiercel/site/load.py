@@ -13,6 +13,7 @@ from tiercel.site.discover import discover
 from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
 from tiercel.site.model import Site
+from tiercel.site.objects import check_objects
 from tiercel.site.scheduler import Limits
 from tiercel.site.simulated import SUFFIX, is_simulated, real_name, simulated_name
 from tiercel.site.supposed import supposed
@@ -67,6 +68,7 @@ def load_site(name: str, root: Path) -> Site:
         raise UserError(f"{path}: storages: at least one is required")
     check_sources(site, str(path))
     _check_stages(site, str(path))
+    check_objects(site, str(path))
     return with_calibration(site, root)
 
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from tiercel.documents import Document
 from tiercel.errors import UserError
 from tiercel.quantities import Line, Size
-from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
 from tiercel.site.topology import MOST_UNITS, Stage, check_chain
@@ -52,7 +51,7 @@ class Storage(Document):
     endpoint: str = Field(default="", description="server of object storage: http(s)://HOST[:PORT]")
     region: str = Field(default="", description="of object storage")
     path_style: bool = Field(default=False, description="the bucket goes into the path, not the host's name")
-    attempts: int = Field(default=ATTEMPTS, ge=1, description="how often a request is sent, at most")
+    attempts: int = Field(default=5, ge=1, description="how often a request is sent, at most")
     medium: Medium = Field(default="disk", description="what lies at the end")
     label: str = Field(default="", description="its name in figures")
     source: str = Field(default="", description="what is mounted")
@@ -97,24 +96,12 @@ class Storage(Document):
             raise ValueError("type: s3 needs bucket")
         if self.mount != f"s3://{self.bucket}":
             raise ValueError("mount: object storage has none: leave it out")
-        if "$" not in self.endpoint:  # else it is known where the run goes
-            endpoint_of(self.endpoint, environment={})
-        Location(Endpoint("http://any"), self.bucket)
         return self
 
     @property
     def objects(self) -> bool:
         """Whether this is object storage."""
         return self.type == OBJECTS
-
-    def location(self) -> Location:
-        """Return the scratch prefix of object storage; UserError for an unset variable or a wrong name."""
-        try:
-            url = expand(self.endpoint, "endpoint")
-            server = endpoint_of(url, self.region, self.path_style, self.attempts, fixed=True)
-            return Location(server, self.bucket) / expand(self.scratch, "scratch")
-        except ValueError as error:
-            raise UserError(str(error)) from None
 
     def scratch_path(self) -> Path:
         """Return the scratch folder with variables expanded; UserError for an unset one, and for objects."""
