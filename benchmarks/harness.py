@@ -19,7 +19,7 @@ from statistics import median
 from tiercel.results.raw import RawStore
 from tiercel.site import load_site
 from tiercel.site.mounts import mount_of, read_mounts
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.plan import order_runs
 
@@ -88,7 +88,8 @@ def _plan_2000(root: Path) -> float:
     for _ in range(5):
         began = time.perf_counter()
         site, study = load_site("local", root), load_study("bench", root)
-        plan = order_runs(site, study, expand(study, site, {"iokernel": "1"}, "fork", lambda *_: None), 500)
+        configurations, _ = expand(study, site, Capabilities("fork", {"iokernel": "1"}))
+        plan = order_runs(site, study, configurations, 500)
         assert len({run.id for run in plan.runs}) == 2000
         times.append(time.perf_counter() - began)
     return median(times)

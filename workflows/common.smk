@@ -34,7 +34,7 @@ except UserError as error:
 
 RESULTS = results_folder(ROOT, SITE).relative_to(ROOT)
 LOGS = RESULTS / "logs"
-STAMPS = stamps_folder(RESULTS, PLAN.study_name)
+STAMPS = stamps_folder(RESULTS, PLAN.study)
 TIERCEL = [sys.executable, "-m", "tiercel"]
 # What a batch asks of the site's scheduler; nothing where there is none.
 SCHEDULED = PLAN.resources(ROOT)

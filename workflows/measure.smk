@@ -9,7 +9,7 @@ rule batch:
     output:
         stamp=STAMPS / "{batch}{again}.done",
     log:
-        LOGS / PLAN.study_name / "{batch}{again}.log",
+        LOGS / PLAN.study / "{batch}{again}.log",
     message:
         "Measuring: {wildcards.batch}"
     wildcard_constraints:

@@ -33,7 +33,9 @@ def test_its_origin_and_how_it_is_made_again(
     software: Any = SimpleNamespace(name="tiercel-0", commit="", modified=False)
     study: Any = SimpleNamespace(study="s")
     measured = Measured(0.0, 1.0, 1, 0, {}, {})
-    write_readme(tmp_path, Facts(metadata, study, site, measured, software, 1, False, supposed))
+    write_readme(
+        tmp_path, Facts(metadata, study, site, site != "lassen", measured, software, 1, False, supposed)
+    )
     assert command in (tmp_path / "measure-again.sh").read_text()
     simulated = site != "lassen"
     readme = (tmp_path / "README.md").read_text()

@@ -18,9 +18,9 @@ from tiercel.placement.features import files_of
 from tiercel.placement.model import PlacementModel
 from tiercel.placement.nearest import Measurements
 from tiercel.placement.place import plan_of
-from tiercel.placement.plan import Plan
+from tiercel.placement.plan import PlacementPlan
 from tiercel.placement.spent import FACTOR, spent_on
-from tiercel.placement.staging import group_rows, moves_of
+from tiercel.placement.staging import group_rows, moves_of, write_plan
 from tiercel.site.model import Site, Storage
 from tiercel.traces import IOFrame, open_trace
 
@@ -77,12 +77,14 @@ class Strace:
         return open_trace(path, cache=tmp_path / "cache")
 
 
-def plan(frame: IOFrame, site: Site, model: PlacementModel | Measurements, **options: object) -> Plan:
+def plan(
+    frame: IOFrame, site: Site, model: PlacementModel | Measurements, **options: object
+) -> PlacementPlan:
     options.setdefault("capacity", {"far": 2**40, "near": 2**40})
     return plan_of(frame, site, model, **options)  # type: ignore[arg-type]
 
 
-def row_of(plan: Plan, name: str) -> dict[str, object]:
+def row_of(plan: PlacementPlan, name: str) -> dict[str, object]:
     return next(r for r in group_rows(plan) if name in str(r["group"]))
 
 
@@ -289,7 +291,7 @@ def test_a_plan_says_how_long_files_last_and_who_sees_them(tmp_path: Path, model
     }  # fmt: skip
     assert made.summary["storages"]["far"]["words"] == []
     assert str(row_of(made, "/a")["reason"]).endswith("(gone after a restart, seen by one node)")
-    made.write(tmp_path / "plan")
+    write_plan(made, tmp_path / "plan")
     assert json.loads((tmp_path / "plan" / "plan.json").read_text())["storages"]["near"] == near
 
 

@@ -13,8 +13,8 @@ import pytest
 from tiercel.errors import UserError
 from tiercel.placement.model import PlacementModel
 from tiercel.placement.place import plan_of
-from tiercel.placement.plan import Plan
-from tiercel.placement.staging import burst_buffer_map, group_rows, script
+from tiercel.placement.plan import PlacementPlan
+from tiercel.placement.staging import burst_buffer_map, group_rows, script, write_plan
 from tiercel.site.model import Site, Storage
 from tiercel.traces import IOFrame, open_trace
 
@@ -66,7 +66,7 @@ def trace(tmp_path: Path, home: Path) -> IOFrame:
     return open_trace(path, cache=tmp_path / "cache")
 
 
-def planned(tmp_path: Path, site: Site, model: PlacementModel, **options: object) -> Plan:
+def planned(tmp_path: Path, site: Site, model: PlacementModel, **options: object) -> PlacementPlan:
     # Said, since the machine that runs the test may have no room left by its fill limit.
     options.setdefault("capacity", {"far": 2**40, "near": 2**40})
     return plan_of(trace(tmp_path, tmp_path / "far"), site, model, **options)  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ def test_a_trace_without_file_names_is_refused(tmp_path: Path, site: Site, model
 
 def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) -> None:
     plan = planned(tmp_path, site, model)
-    names = [p.name for p in plan.write(tmp_path / "plan")]
+    names = [p.name for p in write_plan(plan, tmp_path / "plan")]
     assert names == ["placement.csv", "plan.json", "stage.py", "burst-buffer.map"]
     written = json.loads((tmp_path / "plan" / "plan.json").read_text())
     assert len(written["rows"]) == 2
@@ -177,7 +177,7 @@ def test_the_plan_as_files(tmp_path: Path, site: Site, model: PlacementModel) ->
     assert (entry["system"], entry["stage_in"], entry["stage_out"]) == ("near", False, True)
 
 
-def stage(tmp_path: Path, plan: Plan, verb: str) -> None:
+def stage(tmp_path: Path, plan: PlacementPlan, verb: str) -> None:
     (tmp_path / "stage.py").write_text(script(plan))
     done = subprocess.run(
         [sys.executable, str(tmp_path / "stage.py"), verb],

@@ -11,7 +11,8 @@ import pytest
 from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.runs.objects import ObjectScratch, left_prefixes, remove_run_prefix
-from tiercel.site.model import Stack, Storage
+from tiercel.site.model import Site, Stack, Storage
+from tiercel.site.objects import check_objects, location_of
 
 from ..conftest import Project
 from ..objects import ENVIRONMENT, KEY, SECRET, Gateway, needs_gateway
@@ -60,19 +61,21 @@ def test_a_site_file_says_what_is_needed(gateway: Gateway) -> None:
     assert (found.mount, found.medium, found.shared, found.source) == (
         "s3://data", "network", True, gateway.url,
     )  # fmt: skip
-    assert str(found.location()) == "s3://data/of/tests"
-    assert str(storage(gateway, scratch="x/$AWS_ACCESS_KEY_ID").location()) == f"s3://data/x/{KEY}"
+    assert str(location_of(found)) == "s3://data/of/tests"
+    assert str(location_of(storage(gateway, scratch="x/$AWS_ACCESS_KEY_ID"))) == f"s3://data/x/{KEY}"
     with pytest.raises(UserError, match="is object storage: only deep-learning workloads"):
         found.scratch_path()
     for keys, said in (
         ({"bucket": ""}, "needs bucket"),
-        ({"bucket": "No_Bucket"}, "lower-case letters"),
-        ({"endpoint": "nowhere"}, "must be http"),
         ({"mount": "/mnt"}, "leave it out"),
         ({"type": "ext4", "mount": "/", "scratch": "/tmp"}, "bucket, endpoint: only of type: s3"),
     ):
         with pytest.raises(UserError, match=said):
             storage(gateway, **keys)
+    for keys, said in (({"bucket": "No_Bucket"}, "lower-case"), ({"endpoint": "nowhere"}, "must be http")):
+        site = Site(site="here", storages={"objects": storage(gateway, **keys)})
+        with pytest.raises(UserError, match=f"site.yaml: storages.objects: .*{said}"):
+            check_objects(site, "site.yaml")
 
 
 def test_site_check_proves_it(project: Project, gateway: Gateway) -> None:
@@ -171,7 +174,7 @@ def test_what_a_killed_run_left_is_found_and_removed_if_it_is_ours(gateway: Gate
     with pytest.raises(UserError, match=r"has no \.tiercel-run marker"):
         remove_run_prefix(found["s3://data/killed/tiercel-run-foreign"])
     with pytest.raises(UserError, match="is not the prefix of a run"):
-        remove_run_prefix(stack.storage.location())
+        remove_run_prefix(location_of(stack.storage))
     assert gateway.objects("killed") == {"killed/tiercel-run-foreign/data/x": 9}
 
 

@@ -241,18 +241,6 @@ def test_a_run_that_fails_while_all_nodes_answer_is_a_result(small: Project) -> 
     assert all("the study's timeout" in reason for reason in reasons)
 
 
-def test_a_plan_that_changed_while_its_job_waited(small: Project) -> None:
-    name = planned(small).plan.batches[0].name
-    small.study("tiny", STUDY.replace("200MiB", "100MiB"))
-    words = ["batch", "--site", "local", "--study", "tiny", "--name", name, "--stamp", "done"]
-    refused = small.tiercel(*words)
-    assert refused.returncode == 2
-    assert refused.stderr.startswith(
-        f"tiercel: batch {name}: the study, the site or what is mounted has changed"
-    )
-    assert not Path(small.root / "done").exists()
-
-
 def test_a_signal_while_the_workflow_starts_ends_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     start = subprocess.Popen
 

@@ -232,3 +232,14 @@ def _project(root: Path, changes: dict[str, object]) -> Path:
         yaml.dump({"site": "blind", "storages": storages, **changes}).replace("16**5000", f"0x{'f' * 5000}")
     )
     return root
+
+
+def test_a_site_file_cannot_make_its_site_a_simulated_one(tmp_path: Path) -> None:
+    """Its numbers would be the model's, under the name of a machine."""
+    folder = tmp_path / "site-configs" / "here"
+    folder.mkdir(parents=True)
+    folder.joinpath("site.yaml").write_text(
+        "site: here\nsimulated: true\nstorages: {a: {type: xfs, mount: /, scratch: /tmp/x, shared: true}}\n"
+    )
+    with pytest.raises(UserError, match="simulated: is not for site files"):
+        load_site("here", tmp_path)

@@ -11,14 +11,14 @@ from tests.study.test_plan import plan, site, study
 from tiercel.errors import UserError
 from tiercel.runs.execute import Outcome
 from tiercel.runs.history import History
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.looks import first_after, path_of, read_looks, write_look
-from tiercel.study.plan import Plan, order_runs
+from tiercel.study.plan import RunPlan, order_runs
 
 
-def planned(results: Path) -> Plan:
+def planned(results: Path) -> RunPlan:
     s, at = study(trace=True), site()
-    found = expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None)
+    found = expand(s, at, Capabilities("mpiexec", {"iokernel": "1"}))[0]
     return order_runs(at, s, found, 1000, read_looks(results, "x"))
 
 
@@ -85,7 +85,7 @@ def test_a_study_that_was_given_more_rounds_ends_where_its_look_began(tmp_path: 
 
     def runs(repetitions: object) -> list[tuple[str, int]]:
         s = study(repetitions=repetitions)
-        found = expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None)
+        found = expand(s, at, Capabilities("mpiexec", {"iokernel": "1"}))[0]
         made = order_runs(at, s, found, 1000, read_looks(tmp_path, "x")).runs
         assert len({run.id for run in made}) == len(made)
         return [(run.id, run.look) for run in made]

@@ -9,7 +9,7 @@ import pytest
 
 from tiercel.errors import UserError
 from tiercel.runs.planning import make_plan
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.plan import order_runs
 
 from .test_plan import site, study
@@ -20,10 +20,8 @@ WRITE = {"w": {"operation": "write", "segments": 3}}
 
 
 def expanded(experiment: dict[str, Any], layers: dict[str, str] | None = None) -> tuple[list[Any], list[str]]:
-    notes: list[str] = []
     s = study(experiments={"e": {"workloads": WRITE, **experiment}})
-    found = expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None, layers or {}, notes=notes)
-    return found, notes
+    return expand(s, site(), Capabilities("mpiexec", {"iokernel": "1"}, layers or {}))
 
 
 def test_more_nodes_and_processes_than_there_are() -> None:
@@ -52,15 +50,15 @@ def test_what_an_engine_cannot_do_beside_another_is_told() -> None:
     }
     s = study(engines_where_found=["ior"], experiments={"e": {"workloads": work}})
 
-    def unsupported(engine: str, workload: Any, *_: Any) -> str | None:
-        if engine == "iokernel":
-            return None
-        if workload.operation == "metadata":
-            return "ior does data"
-        return "no random writes" if workload.pattern == "random" else None
+    class Two(Capabilities):
+        def unsupported(self, engine: str, workload: Any, *_: Any) -> str | None:
+            if engine == "iokernel":
+                return None
+            if workload.operation == "metadata":
+                return "ior does data"
+            return "no random writes" if workload.pattern == "random" else None
 
-    notes: list[str] = []
-    expand(s, site(), {"iokernel": "1", "ior": "1"}, "mpiexec", unsupported, notes=notes)
+    _, notes = expand(s, site(), Two("mpiexec", {"iokernel": "1", "ior": "1"}))
     assert notes == ["e/r: without ior (no random writes)"]
 
 
@@ -93,8 +91,7 @@ def test_a_training_without_a_step_for_each_process() -> None:
     """1,120 records in batches of 20: 56 processes have one each, and 57 none. The site has 4 nodes of 32."""
     s = study(experiments={"e": {"nodes": [1, 2], "processes_per_node": [28, 32], "workloads": {
         "candle": {"operation": "deep-learning", "workload": "candle"}}}})  # fmt: skip
-    notes: list[str] = []
-    found = expand(s, site(processes_per_node=32), {"dlkernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+    found, notes = expand(s, site(processes_per_node=32), Capabilities("mpiexec", {"dlkernel": "1"}))
     assert {(c.nodes, c.processes_per_node) for c in found} == {(1, 28), (1, 32), (2, 28)}
     assert notes == [
         "e: candle is left out on 2 x 32 processes "
@@ -106,7 +103,7 @@ def test_a_dataset_that_grows_with_the_nodes_has_a_step_for_each_process() -> No
     """1,120 records for each node: four nodes of 32 have 4,480, 35 a process."""
     s = study(experiments={"e": {"nodes": [4], "processes_per_node": [32], "workloads": {
         "candle": {"operation": "deep-learning", "workload": "candle", "grow_with": "nodes"}}}})  # fmt: skip
-    found = expand(s, site(processes_per_node=32), {"dlkernel": "1"}, "mpiexec", lambda *_: None)
+    found = expand(s, site(processes_per_node=32), Capabilities("mpiexec", {"dlkernel": "1"}))[0]
     assert {(c.nodes, c.processes_per_node) for c in found} == {(4, 32)}
 
 
@@ -123,15 +120,12 @@ def test_a_layer_that_is_not_there() -> None:
 
 
 def test_an_engine_that_is_not_there() -> None:
-    notes: list[str] = []
-
-    def of(optional: bool) -> list[Any]:
+    def of(optional: bool) -> tuple[list[Any], list[str]]:
         e = {"workloads": WRITE, "engines": ["h5kernel"], "optional": optional}
         s = study(engines_where_found=["h5kernel"], experiments={"e": e})
-        return expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+        return expand(s, site(), Capabilities("mpiexec", {"iokernel": "1"}))
 
-    assert of(True) == []
-    assert notes == ["e: w is left out (no engine is installed)"]
+    assert of(True) == ([], ["e: w is left out (no engine is installed)"])
     with pytest.raises(UserError, match=r"experiments.e.engines: none of h5kernel is installed"):
         of(False)
     with pytest.raises(UserError, match="is none of the study's engines"):
@@ -153,9 +147,8 @@ def test_one_node_reads_what_another_wrote_where_there_is_another() -> None:
         ({}, site(nodes=1), "site s"),
         ({"stacks": ["n"]}, site(storages={"n": LOCAL, "b": LOCAL}, scheduler={"name": "slurm"}), "n"),
     ):
-        notes = []
         s = study(experiments={"e": {"workloads": reads, **experiment}})
-        (one, *_) = expand(s, where, {"iokernel": "1"}, "mpiexec", lambda *_: None, notes=notes)
+        (one, *_), notes = expand(s, where, Capabilities("mpiexec", {"iokernel": "1"}))
         assert one.job_nodes == 1 and one.workload.another_client is None
         assert notes == [f"r on {said}: {alone}"]
 
@@ -168,7 +161,7 @@ def test_twins_and_traces_of_one_experiment() -> None:
             "sweep": {"workloads": WRITE, "twins": False, "trace": False},
         },
     )
-    configurations = expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None)
+    configurations = expand(s, site(), Capabilities("mpiexec", {"iokernel": "1"}))[0]
     runs = order_runs(site(), s, configurations, 1000).runs
     assert {r.configuration.experiment for r in runs if r.twin == "b"} == {"whole"}
     assert {r.configuration.experiment for r in runs if r.traced} == {"whole"}

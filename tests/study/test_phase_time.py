@@ -12,7 +12,7 @@ from tiercel.documents import parse
 from tiercel.engines import Installation, Task, engines
 from tiercel.errors import UserError
 from tiercel.study.assumptions import GOOD, assumed_seconds
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Study
 from tiercel.study.plan import Amount, Configuration, Run, order_runs
 from tiercel.study.workloads import DataWorkload, MetadataWorkload
@@ -36,7 +36,7 @@ def test_one_calibration_for_each_stack_and_scale_before_all_else() -> None:
 
 def test_engines_are_given_what_the_first_of_them_found() -> None:
     s, at = aiming(engines=[]), site()
-    found = expand(s, at, {"iokernel": "1", "ior": "4"}, "mpiexec", lambda *_: None)
+    found = expand(s, at, Capabilities("mpiexec", {"iokernel": "1", "ior": "4"}))[0]
     planned = order_runs(at, s, found, 1000)
     assert sum(r.calibration for r in planned.runs) == 4
     for c in planned.configurations:
@@ -58,7 +58,7 @@ def test_without_the_key_nothing_changes() -> None:
 def test_workloads_whose_size_is_part_of_them_go_as_they_are() -> None:
     training = {"operation": "deep-learning", "workload": "resnet50-vast"}
     s = study(experiments={"e": {"phase_time": "1s", "workloads": {"w": WRITE, "t": training}}}, twins=False)
-    found = expand(s, site(), {"iokernel": "1"}, "mpiexec", lambda *_: None)
+    found = expand(s, site(), Capabilities("mpiexec", {"iokernel": "1"}))[0]
     assert {c.name: c.phase_time for c in found} == {"w": 1.0, "t": None}
 
 

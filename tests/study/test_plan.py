@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tiercel.documents import parse
 from tiercel.errors import UserError
 from tiercel.site.model import Site
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Study
-from tiercel.study.plan import Plan, order_runs
+from tiercel.study.plan import RunPlan, order_runs
 
 STORAGE = {"type": "xfs", "mount": "/", "scratch": "/tmp/x"}
 
@@ -48,9 +48,9 @@ def study(**keys: Any) -> Study:
     return parse(Study, content, "x.yaml")
 
 
-def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> Plan:
+def plan(s: Study, at: Site | None = None, part_size: int = 1000) -> RunPlan:
     at = at or site()
-    return order_runs(at, s, expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: None), part_size)
+    return order_runs(at, s, expand(s, at, Capabilities("mpiexec", {"iokernel": "1"}))[0], part_size)
 
 
 def test_counts() -> None:
@@ -165,9 +165,12 @@ def test_more_than_the_site_has() -> None:
 
 
 def test_no_engine_for_a_workload() -> None:
-    s, at = study(), site()
+    class Old(Capabilities):
+        def unsupported(self, *_: object) -> str | None:
+            return "too old"
+
     with pytest.raises(UserError, match=r"workloads.w: no engine can do it \(iokernel: too old\)"):
-        expand(s, at, {"iokernel": "1"}, "mpiexec", lambda *_: "too old")
+        expand(study(), site(), Old("mpiexec", {"iokernel": "1"}))
 
 
 def test_sizes() -> None:

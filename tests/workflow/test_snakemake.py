@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tiercel.workflow.plan import read_plan
 
 from ..conftest import CHECKOUT, SHIPPED, Project, needs_iokernel
 from .at_once import Call, at_once
@@ -113,8 +114,7 @@ def test_rules_say_what_they_do_and_where_they_say_it(project: Project) -> None:
     assert {p.name for p in logs.iterdir()} == {"collect.log", "report.log", "tiny"}
     (first, *_) = sorted((logs / "tiny").iterdir())
     assert "write" in first.read_text()  # what was measured
-    kept = json.loads((project.root / ".snakemake" / "tiercel" / "local.tiny.json").read_text())
-    assert [batch["round"] for batch in kept["batches"]] == [0, 1]
+    assert [batch.round for batch in read_plan("local", "tiny", project.root).batches] == [0, 1]
     made = snakemake(project.root, "local", "--report", "own.html")
     assert made.returncode == 0, made.stderr
     assert "which storage serves which workload" in (project.root / "own.html").read_text()

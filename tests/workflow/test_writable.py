@@ -36,7 +36,7 @@ def test_a_folder_of_somebody_else(root: Path, place: str) -> None:
     with pytest.raises(
         UserError, match=rf"{place}.*: Permission denied: this is not yours .*chmod g\+w.*init"
     ):
-        check_writable(root, "local", "workflows/studies/tiny.yaml")
+        check_writable(root, "local", "tiny")
     (root / place).chmod(0o755)
     check_writable(root, "local", "tiny")
 

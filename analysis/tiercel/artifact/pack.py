@@ -36,7 +36,7 @@ from tiercel.results.raw import RawRun, write_json
 from tiercel.runs.lock import EvaluationLock
 from tiercel.site import load_site
 from tiercel.site.measured import measured_folder
-from tiercel.site.simulated import is_simulated
+from tiercel.site.model import Site
 from tiercel.site.supposition import Supposition, read_supposition
 from tiercel.study.load import load_study, study_path
 from tiercel.study.model import Study
@@ -88,15 +88,16 @@ def pack(
     if not target.parent.is_dir():
         raise UserError(f"{target}: there is no folder {target.parent}")
     known, results = load_study(study, root), measured_folder(site, root)
+    loaded = load_site(site, root)
     software = find_software(sources)
-    metadata = _metadata(given, citation_file, root, software, known, site)
+    metadata = _metadata(given, citation_file, root, software, known, loaded)
     software = replace(software, url=metadata.repository or software.url)
     with (
         _room(target),
         temporary_folder(_PREFIX, target.parent.resolve()) as scratch,
     ):
         folder = scratch / _name(target)
-        work = _Work(folder, scratch, results, site, known)
+        work = _Work(folder, scratch, results, loaded, known)
         notes = work.put_together(root, study_path(study, root), software, metadata, slim)
         draft = scratch / target.name
         files = {p.relative_to(scratch).as_posix(): p for p in sorted(folder.rglob("*")) if p.is_file()}
@@ -146,16 +147,16 @@ def _room(target: Path) -> Iterator[None]:
 
 
 def _metadata(
-    given: Given, citation_file: Path | None, root: Path, software: Software, study: Study, site: str
+    given: Given, citation_file: Path | None, root: Path, software: Software, study: Study, site: Site
 ) -> Metadata:
     own = software.root / layout.CITATION
     path = citation_file or root / layout.CITATION
     kind, how = "a storage evaluation", "measured"
-    if is_simulated(site):
+    if site.simulated:
         kind, how = "a simulated storage evaluation", "simulated by its topology (nothing was measured)"
-    title = f"{study.title or study.study}: {kind} ({site})"
+    title = f"{study.title or study.study}: {kind} ({site.site})"
     description = (
-        f"Raw results, tables, figures and report of study {study.study} on site {site}, {how} with "
+        f"Raw results, tables, figures and report of study {study.study} on site {site.site}, {how} with "
         f"tiercel {tiercel.__version__}, with the software and the commands that make them again."
     )
     return find_metadata(given, path if citation_file or path.is_file() else None, own, title, description)
@@ -164,7 +165,7 @@ def _metadata(
 class _Work:
     """An artifact's folder while it is put together."""
 
-    def __init__(self, folder: Path, scratch: Path, results: Path, site: str, study: Study) -> None:
+    def __init__(self, folder: Path, scratch: Path, results: Path, site: Site, study: Study) -> None:
         self.folder, self.scratch, self.results, self.site, self.study = folder, scratch, results, site, study
         self.runs: list[RawRun] = []
 
@@ -174,14 +175,14 @@ class _Work:
         """Make everything in the folder and return what its author should know."""
         self.folder.mkdir()
         # The report says where it lies: results/<site>, whatever the artifact is called.
-        staged = self.scratch / "staged" / self.site
+        staged = self.scratch / "staged" / self.site.site
         with _nobody_measures(self.results):
             stage(self.results, runs_of(self.results, self.study.study), staged)
         clean_folder(staged, private())
         named = check_binaries(staged)
         self.runs = runs_of(staged, self.study.study)
         site_file = self.folder / layout.SITE
-        write_site(as_measured(load_site(self.site, root), self.runs), site_file)
+        write_site(as_measured(self.site, self.runs), site_file)
         written = self.folder / layout.STUDY / "as-written" / f"{self.study.study}.yaml"
         written.parent.mkdir(parents=True)
         write_text(written, private().text(study_file.read_text(encoding="utf-8")))
@@ -195,7 +196,7 @@ class _Work:
                 shutil.rmtree(staged / "raw" / run.folder.name / layout.TRACE, ignore_errors=True)
         staged.rename(self.folder / layout.RESULTS)
         self._add_software(software)
-        self._describe(software, metadata, slim, read_supposition(self.site, root))
+        self._describe(software, metadata, slim, read_supposition(self.site.site, root))
         if metadata.borrowed:
             notes.append("it is said to be by the authors of tiercel: --author says who measured")
         if software.modified:
@@ -254,8 +255,8 @@ class _Work:
         measured = measured_of(self.runs)
         about: dict[str, Any] = {
             "format": layout.FORMAT, "tiercel": tiercel.__version__, "commit": software.commit,
-            "modified": software.modified, "site": self.site, "study": self.study.study, "slim": slim,
-            "origin": "simulated" if is_simulated(self.site) else "measured",
+            "modified": software.modified, "site": self.site.site, "study": self.study.study, "slim": slim,
+            "origin": "simulated" if self.site.simulated else "measured",
             "runs": measured.runs, "failed": measured.failed, "title": metadata.title,
         }  # fmt: skip
         write_json(self.folder / layout.DESCRIPTION, about)
@@ -263,7 +264,17 @@ class _Work:
         write_json(self.folder / layout.ZENODO, zenodo(metadata))
         shutil.copyfile(software.root / "LICENSE", self.folder / layout.LICENCE)
         size = sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file())
-        facts = Facts(metadata, self.study, self.site, measured, software, size, slim, supposed)
+        facts = Facts(
+            metadata,
+            self.study,
+            self.site.site,
+            self.site.simulated,
+            measured,
+            software,
+            size,
+            slim,
+            supposed,
+        )
         write_readme(self.folder, facts)
         write_crate(self.folder, metadata, self.study, software, measured)
         write_checksums(self.folder)

@@ -17,7 +17,7 @@ from tiercel.artifact.identifiers import doi_address
 from tiercel.artifact.metadata import Metadata
 from tiercel.artifact.software import Software
 from tiercel.atomic_file import write_text
-from tiercel.site.simulated import is_simulated, real_name
+from tiercel.site.simulated import real_name
 from tiercel.site.supposition import Supposition
 from tiercel.study.model import Study
 from tiercel.units import format_size
@@ -28,6 +28,7 @@ class Facts:
     metadata: Metadata
     study: Study
     site: str
+    simulated: bool
     measured: Measured
     software: Software
     size: int
@@ -35,10 +36,6 @@ class Facts:
     slim: bool
     supposed: Supposition | None
     """What a simulated site supposes of other hardware."""
-
-    @property
-    def simulated(self) -> bool:
-        return is_simulated(self.site)
 
 
 def write_readme(folder: Path, facts: Facts) -> None:

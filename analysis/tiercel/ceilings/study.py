@@ -11,7 +11,7 @@ from tiercel.ceilings.demand import Demand, Reuse
 from tiercel.ceilings.metadata import metadata_ceiling, phases_of, unknown_servers
 from tiercel.site.model import Site
 from tiercel.site.topology import Direction
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Study
 from tiercel.study.plan import Configuration
 from tiercel.study.workloads import DataWorkload, MetadataWorkload, Workload
@@ -75,7 +75,7 @@ def configurations_of(site: Site, study: Study) -> list[Configuration]:
     experiments = {name: e.model_copy(update={"engines": []}) for name, e in study.experiments.items()}
     layers = {choice.layer: "" for choice in study.layer_choices()}
     any_engine = study.model_copy(update={"experiments": experiments})
-    return expand(any_engine, site, {"any": ""}, "any", lambda *_: None, layers)
+    return expand(any_engine, site, Capabilities("any", {"any": ""}, layers))[0]
 
 
 def rows_of(configurations: Iterable[Configuration], site: Site) -> list[Row]:

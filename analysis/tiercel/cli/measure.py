@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,9 @@ from tiercel.errors import UserError
 from tiercel.extras import need
 from tiercel.project import project_root, provided, results_folder
 from tiercel.units import format_size
+
+if TYPE_CHECKING:
+    from tiercel.runs.planning import Project
 
 #: Exit code (EX_TEMPFAIL of sysexits.h) of a batch that Snakemake is to submit again.
 TRY_AGAIN = 75
@@ -64,16 +67,15 @@ def evaluate(
     Run the command again to resume after an interruption. It uses Snakemake.
     """
     from tiercel.runs.batch import retry_failed
-    from tiercel.runs.filesystems import record_file_systems
     from tiercel.runs.lock import EvaluationLock
-    from tiercel.runs.planning import check_site, make_plan
-    from tiercel.runs.workflow import run_workflow
+    from tiercel.runs.planning import check_site, make_plan, plan_of
     from tiercel.site import load_site
     from tiercel.site.discover import holding
     from tiercel.site.profile import check_profile, profile_of
-    from tiercel.site.simulated import is_simulated, simulated_name
+    from tiercel.site.simulated import simulated_name
     from tiercel.stack import prepare
-    from tiercel.workflow.writable import check_writable
+    from tiercel.study.load import load_study
+    from tiercel.workflow import make_ready
 
     if minutes is not None and not decide:
         raise UserError("--minutes needs --decide: add --decide, or remove --minutes")
@@ -81,34 +83,34 @@ def evaluate(
     root = project_root()
     site = simulated_name(site) if simulate else site
     site = _supposed(site, changes, root) if changes else site
-    load_site(site, root)  # an unknown one is told with those that there are
-    if decide and is_simulated(site):
+    simulated = load_site(site, root).simulated  # UserError for an unknown site, with those that there are
+    if decide and simulated:
         raise UserError(
             "--decide: a simulation returns the same number each time: remove --decide or --simulate"
         )
-    if not is_simulated(site):
+    if not simulated:
         check_profile(site, root)
-        prepare(site, study, root)
+        load_study(study, root)  # a wrong name is an error now, not after hours of building
+        prepare(site, root)
     project = make_plan(site, study, root)
     check_site(project)
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(provided(root, "Snakefile"))]
-    if is_simulated(site):  # a profile is of a machine
+    if simulated:  # a profile is of a machine
         command += [*_ON_THIS_MACHINE, "--quiet", "all", "--config", f"site={site}", f"study={study}"]
         print("\n".join(f"tiercel: {note}" for note in project.notes), file=sys.stderr)
     else:
         command += ["--profile", profile_of(site, root), "--quiet", "all", "--config", f"study={study}"]
     with EvaluationLock(results_folder(root, site)), holding(project.plan.site.storages):
-        check_writable(root, site, study)
-        record_file_systems(project.plan, results_folder(root, site))
+        make_ready(project, root)
         if retry:
             retry_failed(project, results_folder(root, site))
-        code = run_workflow([*command, "announce=false"], root)
+        code = _carry_out(project, command, root)
         if not code and (decide or project.plan.study.decide is not None):
             # Only now: it brings the report's modules, which nobody needs while runs are measured.
             from tiercel.cli.deciding import further_looks
 
             for _ in further_looks(project, root, 60 * (minutes or 10.0) if decide else None):
-                code = run_workflow([*command, "announce=false"], root)
+                code = _carry_out(plan_of(project.plan.site, project.plan.study, root), command, root)
                 if code:
                     break
     if code < 0:
@@ -125,14 +127,23 @@ def evaluate(
     show(site=site, study=study)
 
 
+def _carry_out(project: Project, command: list[str], root: Path) -> int:
+    """Have Snakemake carry out a plan for which the site is ready; return its exit code."""
+    from tiercel.runs.workflow import run_workflow
+    from tiercel.workflow import hand_over
+
+    hand_over(project, root)
+    return run_workflow([*command, "announce=false"], root)
+
+
 def _supposed(site: str, changes: list[str], root: Path) -> str:
     """Return the name of a simulated site with other hardware; UserError for changes that cannot be made."""
     from tiercel.site import load_site
     from tiercel.site.load import suppose
-    from tiercel.site.simulated import is_simulated, real_name
+    from tiercel.site.simulated import real_name
     from tiercel.site.supposition import read_supposition, write_supposition
 
-    if not is_simulated(site):
+    if not load_site(site, root).simulated:
         raise UserError("--set changes a simulated site only: add --simulate, or use `tiercel site whatif`")
     if read_supposition(site, root):
         raise UserError(
@@ -240,22 +251,25 @@ def batch(
     """Run one job of the plan (called by Snakemake)."""
     from tiercel.runs.batch import OutOfTime, run_batch
     from tiercel.runs.execute import JobBroken
-    from tiercel.runs.planning import make_plan
+    from tiercel.runs.planning import here
+    from tiercel.workflow.plan import read_plan
 
     if parent is not None:
         end_with(parent)
     if log is not None:
         sys.stderr = Logged(sys.stderr, log)
     root = project_root()
-    project = make_plan(site, study, root)
+    project = read_plan(site, study, root).project
     chosen = project.plan.batch(name)
     if chosen is None:
         raise UserError(
-            f"batch {name}: the study, the site or what is mounted has changed since the workflow began; "
+            f"batch {name}: the study or the site was planned again since the workflow began; "
             "run `tiercel evaluate` again (finished runs are kept)"
         )
     try:
-        counts = run_batch(project, chosen, results_folder(root, site), minutes and minutes * 60)
+        counts = run_batch(
+            here(project, chosen, root), chosen, results_folder(root, site), minutes and minutes * 60
+        )
     except (OutOfTime, JobBroken) as error:
         print(f"tiercel: {error}; the next job resumes the batch", file=sys.stderr)
         raise typer.Exit(TRY_AGAIN) from None
@@ -306,12 +320,11 @@ def clean(site: Site = "local", study: Study = "quick") -> None:
     from tiercel.runs.objects import left_prefixes, remove_run_prefix
     from tiercel.runs.planning import make_plan
     from tiercel.runs.scratch import leftovers, remove_run_folder
-    from tiercel.site.simulated import is_simulated
 
-    if is_simulated(site):
-        raise UserError(f"site {site}: a simulated site has no scratch folders")
     root = project_root()
     project = make_plan(site, study, root)
+    if project.plan.site.simulated:
+        raise UserError(f"site {site}: a simulated site has no scratch folders")
     with SiteLock(results_folder(root, site), patience=0.0):
         for stack in {c.stack.name: c.stack for c in project.plan.configurations}.values():
             if project.plan.site.node_local(stack.storage):

@@ -82,11 +82,11 @@ def check(
     from tiercel.errors import UserError
     from tiercel.runs.site_check import problems
     from tiercel.site import load_site
-    from tiercel.site.simulated import is_simulated, real_name
+    from tiercel.site.simulated import real_name
 
     root = project_root()
     loaded = load_site(site, root)
-    if is_simulated(site):
+    if loaded.simulated:
         raise UserError(f"site {site}: a simulated site cannot be checked: name {real_name(site)}")
     found = problems(loaded, root, storages=not submit)
     facts: list[Fact] = []
@@ -196,12 +196,11 @@ def calibrate(
     from tiercel.runs.lock import SiteLock
     from tiercel.site import load_site
     from tiercel.site.calibrated import Calibration, read_calibration, write_calibration
-    from tiercel.site.simulated import is_simulated
 
     root = project_root()
-    if is_simulated(site):
-        raise UserError(f"site {site}: a simulated site cannot be measured: name the real site")
     loaded, results = load_site(site, root), results_folder(root, site)
+    if loaded.simulated:
+        raise UserError(f"site {site}: a simulated site cannot be measured: name the real site")
     with SiteLock(results):  # a study that measures at the same time would be disturbed, and disturb
         found, notes = measure(
             loaded, results / "calibration", storages or [], seconds,

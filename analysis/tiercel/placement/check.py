@@ -12,7 +12,7 @@ import numpy as np
 
 from tiercel.errors import UserError
 from tiercel.placement.compile import compile_trace
-from tiercel.placement.plan import Plan, at_system
+from tiercel.placement.plan import PlacementPlan, at_system
 from tiercel.placement.replaying import Replay, replay_program
 from tiercel.runs.lock import SiteLock
 from tiercel.runs.scratch import Scratch, check_scratch, space_problem
@@ -21,7 +21,7 @@ from tiercel.traces import IOFrame
 
 
 def check_plan(
-    plan: Plan, frame: IOFrame, results: Path, repetitions: int = 5, seed: int = 1
+    plan: PlacementPlan, frame: IOFrame, results: Path, repetitions: int = 5, seed: int = 1
 ) -> dict[str, Any]:
     """Return measured and expected gain: seconds in I/O calls on the planned files, medians over repetitions.
 

@@ -94,13 +94,13 @@ def plan(
     from rich.console import Console
 
     from tiercel.placement.place import place as make_plan
-    from tiercel.placement.staging import group_rows
+    from tiercel.placement.staging import group_rows, write_plan
 
     plan = make_plan(
         trace, site, study=study, home=home, confidence=confidence, capacity=_sizes(capacity or []),
         together=together or [], staging=staging,
     )  # fmt: skip
-    written = plan.write(output) if output else []
+    written = write_plan(plan, output) if output else []
     rows = group_rows(plan)
     if as_json:
         print_json({**plan.summary, "notes": list(plan.notes), "rows": rows})

@@ -2,7 +2,7 @@
 
 plan = place("run/trace", site="lassen")
 plan.groups, plan.files        # pandas tables
-plan.write(Path("plan"))       # placement.csv, plan.json, stage.py, burst-buffer.map
+write_plan(plan, Path("plan"))  # placement.csv, plan.json, stage.py, burst-buffer.map
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tiercel.placement.estimate import Estimator
 from tiercel.placement.evaluate import CONFIDENCE
 from tiercel.placement.features import files_of
 from tiercel.placement.groups import SYSTEM_FOLDERS, bundles_of, groups_of
-from tiercel.placement.plan import Plan, file_table, summary_of
+from tiercel.placement.plan import PlacementPlan, file_table, summary_of
 from tiercel.placement.predict import predict_groups
 from tiercel.placement.room import capacities, character_of, home_of, mounts_of
 from tiercel.placement.spent import spent_on, under_home
@@ -42,7 +42,7 @@ def place(
     together: Iterable[str] = (),
     staging: bool = True,
     root: Path | None = None,
-) -> Plan:
+) -> PlacementPlan:
     """Return the plan for the program of a trace on a site.
 
     `home` is the system where the files live before and after the program (default: the one that most of the
@@ -66,7 +66,7 @@ def plan_of(
     capacity: Mapping[str, int] | None = None,
     together: Iterable[str] = (),
     staging: bool = True,
-) -> Plan:
+) -> PlacementPlan:
     """As `place`, from an open trace and a loaded model or measurements."""
     for name in [*([home] if home else []), *(capacity or {})]:
         if name not in estimator.systems:
@@ -112,7 +112,7 @@ def plan_of(
     notes += [f"{s}: run the program through that layer; staging only puts the files there" for s in layered]
     per_file = file_table(table, files, groups, facts)
     summary = summary_of(table, estimator, home, limits, site)
-    return Plan(site, home, table, per_file, summary, tuple(notes), tuple(facts["made_folders"]))
+    return PlacementPlan(site, home, table, per_file, summary, tuple(notes), tuple(facts["made_folders"]))
 
 
 def _spent(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tiercel.site.model import Site
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlacementPlan:
     """`groups`: a row for each file group; `files`: one for each file; `summary`: totals as plain values.
 
     `made_folders`: folders that the program makes itself.
@@ -30,12 +29,6 @@ class Plan:
     summary: dict[str, Any]
     notes: tuple[str, ...] = field(default=())
     made_folders: tuple[str, ...] = ()
-
-    def write(self, folder: Path) -> list[Path]:
-        """Write the plan's files into `folder` and return their paths."""
-        from tiercel.placement.staging import write_plan  # noqa: PLC0415 -- staging imports this file
-
-        return write_plan(self, folder)
 
 
 def file_table(

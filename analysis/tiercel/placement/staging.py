@@ -14,14 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from tiercel.errors import UserError, one_line
-
-if TYPE_CHECKING:
-    from tiercel.placement.plan import Plan
+from tiercel.placement.plan import PlacementPlan
 
 #: Bytes of files that the trace does not know, and files, up to which a folder moves whole.
 LITTLE_ELSE = 64 << 20
@@ -129,7 +127,7 @@ def _parents(path: str) -> list[str]:
     return ["/".join(parts[:n]) for n in range(len(parts) - 1, 1, -1)]
 
 
-def targets(plan: Plan) -> pd.DataFrame:
+def targets(plan: PlacementPlan) -> pd.DataFrame:
     """Return the files that move (index: file): their system, and `place`, their path there.
 
     What goes to the home's own storage, with a layer in front, stays where it is.
@@ -140,7 +138,7 @@ def targets(plan: Plan) -> pd.DataFrame:
     return moved
 
 
-def _place(plan: Plan, system: str, path: str) -> str:
+def _place(plan: PlacementPlan, system: str, path: str) -> str:
     storage = plan.site.storages.get(system.partition("+")[0])
     if storage is None:
         raise UserError(
@@ -149,7 +147,7 @@ def _place(plan: Plan, system: str, path: str) -> str:
     return str(storage.scratch_path() / "placed" / path.lstrip("/"))
 
 
-def moves_of(plan: Plan) -> list[Move]:
+def moves_of(plan: PlacementPlan) -> list[Move]:
     """Return what staging moves: whole folders in which the program makes files, and single files.
 
     A link for each file is not enough where a program makes files once only, renames them or removes them:
@@ -175,7 +173,7 @@ def moves_of(plan: Plan) -> list[Move]:
     ]
 
 
-def _whole_folders(plan: Plan, moved: pd.DataFrame) -> dict[str, str]:
+def _whole_folders(plan: PlacementPlan, moved: pd.DataFrame) -> dict[str, str]:
     """Return the folders that move whole, with their system; none lies in another."""
     everything = plan.files["system"].astype(str)
     made = set(plan.made_folders)
@@ -198,7 +196,7 @@ def _whole_folders(plan: Plan, moved: pd.DataFrame) -> dict[str, str]:
     return {f: s for f, s in found.items() if not any(p in found for p in _parents(f))}
 
 
-def _holds_little_else(plan: Plan, folder: str, known: pd.Index) -> bool:
+def _holds_little_else(plan: PlacementPlan, folder: str, known: pd.Index) -> bool:
     """Return whether a folder may move whole: no mount point, and few bytes that the trace does not know."""
     if os.path.ismount(folder) or folder.count("/") < 2 or Path(folder) == Path.home():
         return False
@@ -222,7 +220,7 @@ def _holds_little_else(plan: Plan, folder: str, known: pd.Index) -> bool:
     return True
 
 
-def script(plan: Plan) -> str:
+def script(plan: PlacementPlan) -> str:
     """Return the staging script. Files with relative names are left out: nobody knows relative to what."""
     moved = targets(plan)
     unknown = moved.index[~moved.index.astype(str).str.startswith("/")]
@@ -233,7 +231,7 @@ def script(plan: Plan) -> str:
     return "\n".join([text.rstrip("\n"), *left, ""])
 
 
-def burst_buffer_map(plan: Plan) -> list[dict[str, Any]]:
+def burst_buffer_map(plan: PlacementPlan) -> list[dict[str, Any]]:
     """Return one entry for each file that moves: where from, where to, whether in and out."""
     return [
         {"file": str(file), "place": row["place"], "system": row["system"], "bytes": int(row["bytes"]),
@@ -242,7 +240,7 @@ def burst_buffer_map(plan: Plan) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def group_rows(plan: Plan) -> list[dict[str, Any]]:
+def group_rows(plan: PlacementPlan) -> list[dict[str, Any]]:
     """Return one plain row for each file group, the largest expected saving first."""
     table = plan.groups.sort_values("saved_seconds", ascending=False)
     systems = plan.summary["systems"]
@@ -265,7 +263,7 @@ def group_rows(plan: Plan) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def write_plan(plan: Plan, folder: Path) -> list[Path]:
+def write_plan(plan: PlacementPlan, folder: Path) -> list[Path]:
     """Write the four files into `folder` and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     contents = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -210,19 +209,7 @@ class Results:
 
     @cached_property
     def _named(self) -> Results:
-        found = copy.copy(self)
-        # What is in no list here is made anew, of its own numbers: whoever asked first must not matter.
-        for name, each in vars(Results).items():
-            if isinstance(each, cached_property):
-                found.__dict__.pop(name, None)
-        for name in ("total", "flags", "stacks", "memory", "silent"):
-            found.__dict__[name] = getattr(self, name)
-        for name in ("comparisons", "floors"):
-            found.__dict__[name] = [row for row in getattr(self, name) if not self._sampled(row)]
-        for name in ("contrasts", "scaling", "agreement"):  # which no sample has
-            found.__dict__[name] = getattr(self, name)
-        found.__dict__["numbers"] = [n for n in self.numbers if not self._sampled(n.row)]
-        return found
+        return _Named(self)
 
     def _sampled(self, row: Mapping[str, Any]) -> bool:
         return row["workload"] in self.samples.get(str(row["experiment"]), ())
@@ -395,6 +382,67 @@ class Results:
         return [e for e in self.study.experiments if e in present] + sorted(
             present - set(self.study.experiments)
         )
+
+
+class _Named(Results):
+    """Results without the points of samples. What names or counts all numbers is as of `everything`."""
+
+    def __init__(self, everything: Results) -> None:
+        self._everything = everything
+        self.study, self.known_flags, self.excluded = (
+            everything.study, everything.known_flags, everything.excluded,
+        )  # fmt: skip
+        self.runs, self.superseded = everything.runs, everything.superseded
+        self.observations = everything.observations
+
+    def named(self) -> Results:
+        return self
+
+    @cached_property
+    def numbers(self) -> list[Number]:
+        return [n for n in self._everything.numbers if not self._sampled(n.row)]
+
+    @cached_property
+    def comparisons(self) -> list[Record]:
+        return [row for row in self._everything.comparisons if not self._sampled(row)]
+
+    @cached_property
+    def floors(self) -> list[Record]:
+        return [row for row in self._everything.floors if not self._sampled(row)]
+
+    @cached_property
+    def total(self) -> int:
+        return self._everything.total
+
+    @cached_property
+    def flags(self) -> dict[str, list[Number]]:
+        return self._everything.flags
+
+    @cached_property
+    def stacks(self) -> dict[str, str]:
+        return self._everything.stacks
+
+    @cached_property
+    def memory(self) -> set[str]:
+        return self._everything.memory
+
+    @cached_property
+    def silent(self) -> dict[str, Silent]:
+        return self._everything.silent
+
+    # No sample has these.
+
+    @cached_property
+    def contrasts(self) -> list[Record]:
+        return self._everything.contrasts
+
+    @cached_property
+    def scaling(self) -> list[Record]:
+        return self._everything.scaling
+
+    @cached_property
+    def agreement(self) -> list[Record]:
+        return self._everything.agreement
 
 
 def _measuring(runs: pd.DataFrame) -> pd.DataFrame:

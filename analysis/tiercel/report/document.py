@@ -14,7 +14,6 @@ from tiercel.report.sections.told import tell
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
-from tiercel.site.simulated import is_simulated
 from tiercel.statistics.ranking import same
 from tiercel.study.model import Study
 
@@ -49,7 +48,7 @@ def document(folder: Path, site: Site, study: Study) -> dict[str, Any]:
     return plain({  # type: ignore[no-any-return]
         "site": site.site,
         "study": study.study,
-        "origin": "simulated" if is_simulated(site.site) else "measured",
+        "origin": "simulated" if site.simulated else "measured",
         "runs": {"ok": results.ok, "traced": results.traced, "failed": len(results.failed)},
         "verdict": [_class(of) for of in ranked],
         "sentences": [s for s in (found.where, found.gain, found.mind, found.silent) if s] if found else [],

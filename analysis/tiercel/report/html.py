@@ -24,7 +24,7 @@ from tiercel.report.sections import Section
 from tiercel.report.unfinished import Unfinished
 from tiercel.report.verdict import Verdict
 from tiercel.site.model import Site
-from tiercel.site.simulated import is_simulated, real_name
+from tiercel.site.simulated import real_name
 from tiercel.units import format_duration, format_size
 
 #: Words for the severity of a finding, in the order in which the page shows them.
@@ -84,7 +84,7 @@ def page(
         title=study.title or study.study,
         study=study,
         site=site,
-        simulated=is_simulated(site.site),
+        simulated=site.simulated,
         imported=_imported(results),
         first=first,
         missing=missing,
@@ -92,7 +92,7 @@ def page(
         counts=_counts(results),
         sampled=_sampled(results),
         audiences=_audiences(findings),
-        severities=SEVERITIES | ({"fact": "simulated"} if is_simulated(site.site) else {}),
+        severities=SEVERITIES | ({"fact": "simulated"} if site.simulated else {}),
         shown=_SHOWN,
         lead=_LEAD,
         glance=glance,
@@ -227,7 +227,7 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
     facts = [
         ("Written by", f"tiercel {tiercel.__version__}"),
         ("Engines", words.listed(engines or sorted({n.engine for n in results.numbers}))),
-        ("Simulated" if is_simulated(site.site) else "Measured", _time_range(results)),
+        ("Simulated" if site.simulated else "Measured", _time_range(results)),
         (
             "Runs",
             f"{results.ok} succeeded, {results.traced} traced, {len(results.failed)} failed"
@@ -242,16 +242,16 @@ def _provenance(results: Results, site: Site) -> list[tuple[str, str]]:
             if results.superseded
             else "",
         ),
-        ("", "") if _imported(results) else _again(site.site, results.study.study),
+        ("", "") if _imported(results) else _again(site, results.study.study),
         ("Rebuild this page", f"tiercel report --site {site.site} --study {results.study.study}"),
     ]  # fmt: skip
     return [(name, value) for name, value in facts if value]
 
 
-def _again(site: str, study: str) -> tuple[str, str]:
-    if is_simulated(site):
-        return "Simulate again", f"tiercel evaluate --site {real_name(site)} --study {study} --simulate"
-    return "Measure again", f"snakemake --profile {site} --config study={study}"
+def _again(site: Site, study: str) -> tuple[str, str]:
+    if site.simulated:
+        return "Simulate again", f"tiercel evaluate --site {real_name(site.site)} --study {study} --simulate"
+    return "Measure again", f"snakemake --profile {site.site} --config study={study}"
 
 
 def _texts(values: Iterable[Any]) -> list[str]:

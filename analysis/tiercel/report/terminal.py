@@ -23,7 +23,6 @@ from tiercel.report.recommend import recommendations
 from tiercel.report.verdict import verdict
 from tiercel.results.validity import FLAGS
 from tiercel.site.model import Site
-from tiercel.site.simulated import is_simulated
 from tiercel.study.model import Study
 from tiercel.units import format_latency
 
@@ -50,7 +49,7 @@ def print_summary(folder: Path, site: Site, study: Study, file: IO[str] | None =
 
 def _print(results: Results, site: Site, console: Console, folder: Path) -> None:
     everything, results = results, results.named()
-    if is_simulated(site.site):
+    if site.simulated:
         console.print(Text(f"{site.site}: simulated from its topology, not measured", style="bold"))
     if results.numbers:
         console.print(_table(results))

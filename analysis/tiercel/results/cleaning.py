@@ -33,11 +33,6 @@ def clean_folder(folder: Path, private: Private) -> None:
         _clean(path, private)
 
 
-def clean_file(path: Path, private: Private) -> bool:
-    """Clean one file; return whether anything was found in it."""
-    return _clean(path, _decided(path, private))
-
-
 def _decided(path: Path, private: Private) -> Private:
     packed = path.suffix == ".gz"
     try:
@@ -46,14 +41,16 @@ def _decided(path: Path, private: Private) -> Private:
         return private.decide(_readable(path)) if packed else private
 
 
-def _clean(path: Path, private: Private) -> bool:
+def _clean(path: Path, private: Private) -> None:
     packed = path.suffix == ".gz"
     try:
         found = any(private.replaced(text) != text for text in _blocks(path, packed))
     except _TORN:
-        return packed and _clean_torn(path, private)
+        if packed:
+            _clean_torn(path, private)
+        return
     if not found:
-        return False
+        return
     draft = path.with_name(f".{path.name}.clean")
     with draft.open("wb") as out:
         for text in _blocks(path, packed):
@@ -62,22 +59,20 @@ def _clean(path: Path, private: Private) -> bool:
             out.write(gzip.compress(content, compresslevel=6, mtime=0) if packed else content)
     shutil.copystat(path, draft)
     draft.replace(path)
-    return True
 
 
-def _clean_torn(path: Path, private: Private) -> bool:
+def _clean_torn(path: Path, private: Private) -> None:
     """Clean what can be read of a torn archive. It stays torn: its reader is to say so."""
     texts = list(_readable(path))
     cleaned = [private.replaced(text) for text in texts]
     if cleaned == texts:
-        return False
+        return
     draft = path.with_name(f".{path.name}.clean")
     members = [gzip.compress(text.encode(_ENCODING, _ERRORS), compresslevel=6, mtime=0) for text in cleaned]
     members[-1] = members[-1][:-TRAILER]
     draft.write_bytes(b"".join(members))
     shutil.copystat(path, draft)
     draft.replace(path)
-    return True
 
 
 def _readable(path: Path) -> Iterator[str]:

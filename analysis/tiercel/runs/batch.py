@@ -29,7 +29,6 @@ from tiercel.runs.planning import Project, certain
 from tiercel.runs.progress import Progress
 from tiercel.runs.resting import Resting, rest_of, resting_first
 from tiercel.runs.simulated import simulation_of
-from tiercel.site.simulated import is_simulated
 from tiercel.study.plan import Batch, Run
 
 
@@ -126,7 +125,7 @@ def _with_calibration(project: Project, run: Run, store: RawStore) -> list[Run]:
 
 
 def _carry_out(project: Project, run: Run, equipment: Equipment) -> Stages[Outcome]:
-    if is_simulated(run.configuration.site):
+    if run.configuration.simulated:
         return recording(run, equipment, simulation_of(run))
     if run.calibration:
         return calibrate(run, equipment, seconds_of_a_run(project))

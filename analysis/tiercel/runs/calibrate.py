@@ -16,7 +16,7 @@ from tiercel.results.raw import RECORD, RawStore
 from tiercel.runs.amounts import ENOUGH_S, PART_OF_ROOM, Choice, Limits, Trial, choose, next_amount, room
 from tiercel.runs.execute import Equipment, Outcome, Stages, elsewhere, measure, recording
 from tiercel.runs.scratch import space_problem
-from tiercel.study.plan import Amount, Plan, Run
+from tiercel.study.plan import Amount, Run, RunPlan
 
 
 def calibrate(run: Run, equipment: Equipment, run_seconds: float) -> Stages[Outcome]:
@@ -71,7 +71,7 @@ def _found(
     return Amount(choice.amount, written, choice.bound, choice.why, c.phase_time, run.id, again)
 
 
-def amount_of(plan: Plan, run: Run, store: RawStore) -> Amount | None:
+def amount_of(plan: RunPlan, run: Run, store: RawStore) -> Amount | None:
     """Return the amount of a run with a phase_time; None where its calibration is still to go.
 
     What runs that are done moved is what the others move, whatever became of the calibration since.

@@ -18,6 +18,7 @@ from tiercel.runs.quota import quota_of
 from tiercel.site.machine import cores, memory, memory_limit, throttling, whole_memory
 from tiercel.site.model import Stack
 from tiercel.site.mounts import Mount, mount_of, read_mounts
+from tiercel.site.objects import location_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def surroundings(stack: Stack) -> dict[str, Any]:
 
 def _of_storage(stack: Stack) -> dict[str, Any]:
     if stack.storage.objects:
-        server = stack.storage.location().endpoint
+        server = location_of(stack.storage).endpoint
         style = "bucket in the path" if server.in_path else "bucket in the host's name"
         return {"mount_options": f"{server.url}, {server.region}, {style}", "free_bytes": None}
     folder = stack.storage.scratch_path()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tiercel.s3.endpoint import Location
 from tiercel.site.model import Stack
 from tiercel.site.mounts import mount_of, read_mounts
+from tiercel.site.objects import location_of
 from tiercel.study.workloads import Workload
 
 
@@ -22,7 +23,7 @@ def dataset_of(workload: Workload, stack: Stack) -> Path | Location | None:
     if folder is None:
         return None
     if stack.storage.objects:
-        return stack.storage.location() / folder
+        return location_of(stack.storage) / folder
     return stack.storage.scratch_path() / folder
 
 

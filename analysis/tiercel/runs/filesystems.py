@@ -17,19 +17,18 @@ from tiercel.privacy import private
 from tiercel.results.raw import RawStore
 from tiercel.runs.scratch import check_scratch
 from tiercel.site.filesystem import FileSystem
-from tiercel.site.simulated import is_simulated
-from tiercel.study.plan import Plan
+from tiercel.study.plan import RunPlan
 
 FILE = "filesystems.json"
 
 
-def record_file_systems(plan: Plan, results: Path) -> None:
+def record_file_systems(plan: RunPlan, results: Path) -> None:
     """Write which file systems the plan's storages are, as this node sees them, to ``filesystems.json``.
 
     A storage that is not mounted here is left out: the nodes of its jobs check it. UserError where finished
     runs of the plan measured another file system under a storage's name.
     """
-    if is_simulated(plan.site.site):
+    if plan.site.simulated:
         return
     found: dict[str, FileSystem] = {}
     for stack in {c.stack.name: c.stack for c in plan.configurations}.values():
@@ -45,7 +44,7 @@ def record_file_systems(plan: Plan, results: Path) -> None:
         raise UserError(f"{results / FILE}: cannot be written: {error.strerror}") from None
 
 
-def _check_finished(plan: Plan, store: RawStore, found: Mapping[str, FileSystem]) -> None:
+def _check_finished(plan: RunPlan, store: RawStore, found: Mapping[str, FileSystem]) -> None:
     # As results hold them: without what is private.
     now = {name: FileSystem(**private().plain(file_system.row())) for name, file_system in found.items()}
     done = set(store.ids())

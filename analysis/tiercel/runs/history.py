@@ -18,7 +18,7 @@ from tiercel.runs.execute import Outcome
 from tiercel.statistics.adaptive import enough
 from tiercel.study.looks import Look
 from tiercel.study.model import Study
-from tiercel.study.plan import Plan, Run
+from tiercel.study.plan import Run, RunPlan
 
 #: A configuration that failed this often in a row is not tried again: the reason is recorded already.
 GIVE_UP = 2
@@ -46,7 +46,7 @@ class History:
     def __init__(
         self, study: Study, calibrations: Mapping[str, Run] | None = None, looks: Iterable[Look] = ()
     ) -> None:
-        """`calibrations`: by a configuration's key, the run that finds its amount (Plan.calibrations)."""
+        """`calibrations`: by a configuration's key, the run that finds its amount (RunPlan.calibrations)."""
         self._study = study
         self._left_of_look = {look.number: look.seconds for look in looks}
         self._calibrations = calibrations or {}
@@ -61,7 +61,7 @@ class History:
         """Each finished run, and why it failed; empty for one that ended well."""
 
     @classmethod
-    def load(cls, plan: Plan, store: RawStore, damaged: list[str] | None = None) -> History:
+    def load(cls, plan: RunPlan, store: RawStore, damaged: list[str] | None = None) -> History:
         """Return the history of the plan's runs that are on disk.
 
         Where a run is damaged: UserError, or a sentence in `damaged` where that is given.

@@ -15,6 +15,7 @@ from tiercel.s3.client import Client
 from tiercel.s3.endpoint import Location
 from tiercel.s3.errors import S3Error
 from tiercel.site.model import Stack
+from tiercel.site.objects import location_of
 
 _PROBE = b"tiercel writes this, reads it back and removes it\n"
 
@@ -23,7 +24,7 @@ class ObjectScratch:
     """A run's own prefix, as a context manager; `data` is the empty place for the engine."""
 
     def __init__(self, stack: Stack, run_id: str) -> None:
-        self._place = stack.storage.location() / f"{RUN_PREFIX}{run_id}"
+        self._place = location_of(stack.storage) / f"{RUN_PREFIX}{run_id}"
         self.data = self._place / "data"
 
     def __enter__(self) -> ObjectScratch:
@@ -68,7 +69,7 @@ def remove_run_prefix(place: Location) -> int:
 
 def left_prefixes(stack: Stack) -> list[Location]:
     """Return the prefixes of runs that were killed; UserError where the server does not answer."""
-    place = stack.storage.location()
+    place = location_of(stack.storage)
     client = Client(place.endpoint, place.bucket)
     begin = (place / RUN_PREFIX).prefix
     try:
@@ -92,7 +93,7 @@ def check_objects(stack: Stack) -> None:
     """Write an object in the scratch prefix, read it back, list it, remove it; UserError for what fails."""
     try:
         # A name of its own: the nodes of a job all look at once.
-        place = stack.storage.location() / f"tiercel-probe-{platform.node()}-{os.getpid()}"
+        place = location_of(stack.storage) / f"tiercel-probe-{platform.node()}-{os.getpid()}"
         key = place.prefix
         client = Client(place.endpoint, place.bucket)
         client.put(key, [_PROBE])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -27,13 +28,12 @@ from tiercel.schedulers.base import account
 from tiercel.site import load_site
 from tiercel.site.model import LayerChoice, Site, Stack
 from tiercel.site.mounts import read_mounts
-from tiercel.site.simulated import is_simulated
 from tiercel.study.assumptions import assumed_seconds
-from tiercel.study.expand import expand
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.looks import read_looks
 from tiercel.study.model import Study
-from tiercel.study.plan import Configuration, Plan, Run, order_runs
+from tiercel.study.plan import Batch, Configuration, Run, RunPlan, order_runs
 from tiercel.study.workloads import Workload
 
 #: Runs in one job. Large enough that starting a job costs nothing beside them, small enough that a
@@ -45,7 +45,7 @@ PART_SIZE = 500
 class Project:
     """A plan with everything that carries it out."""
 
-    plan: Plan
+    plan: RunPlan
     engines: Mapping[str, Engine]
     installations: Mapping[str, Installation]
     launcher: Launcher
@@ -65,10 +65,9 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
     use_stack(results / "stack")
     launcher = resolve(site.launcher, site.launcher_options)
     scheduler_of(site)  # an unknown name is told now, not when jobs are submitted
-    notes: list[str] = []
-    if is_simulated(site.site):
+    if site.simulated:
         study = once(study)
-        configurations, nothing = simulated_configurations(site, study, launcher.name, notes)
+        configurations, nothing, notes = simulated_configurations(site, study, launcher.name)
         plan = in_one_batch(order_runs(site, study, configurations, PART_SIZE))
         return Project(plan, {NAME: Simulation()}, {NAME: nothing}, launcher, tuple(notes))
     adapters: dict[str, Engine] = {}
@@ -85,49 +84,55 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
             adapters[name], found[name] = adapter, installation
         elif name in study.engines:
             raise UserError(f"engine {name}: not installed: neither next to Python nor on PATH")
+    untraceable: list[str] = []
     if any(study.traced(name) for name in study.experiments) and preload_library() is None:
-        notes.append("no traces: DFTracer is not installed for this machine and Python")
+        untraceable.append("no traces: DFTracer is not installed for this machine and Python")
         study = _untraced(study)
-
-    def unsupported(
-        engine: str, workload: Workload, nodes: int, processes_per_node: int, started_by: str
-    ) -> str | None:
-        if adapters[engine].needs_mpi and not launcher.mpi:
-            return f"needs MPI and launcher {launcher.name} has none"
-        if nodes > 1 and not launcher.several_nodes:
-            return f"launcher {launcher.name} starts processes on one node only"
-        if processes_per_node > 1 and adapters[engine].own_processes:
-            return "starts the processes that the workload names, and no others: processes_per_node: [1]"
-        adapter = adapters[engine]
-        return adapter.unsupported(workload, nodes) or adapter.unsupported_started_by(workload, started_by)
-
     in_front = _find_layers(site, study)
-
-    def layer_unsupported(choice: LayerChoice, engine: str, workload: Workload, nodes: int) -> str | None:
-        if getattr(workload, "data_folder", None) is not None:
-            return "data_folder: what is there already does not go through a layer"
-        return in_front[choice.layer][0].unsupported(engine, workload, nodes, choice.options)
-
-    def objects_unsupported(engine: str, workload: Workload) -> str | None:
-        return adapters[engine].unsupported_on_objects(workload)
-
-    versions = {name: installation.version for name, installation in found.items()}
-    layer_versions = {name: installation.version for name, (_, installation) in in_front.items()}
-    configurations = expand(
-        study,
-        site,
-        versions,
-        launcher.name,
-        unsupported,
-        layer_versions,
-        layer_unsupported,
-        objects_unsupported,
-        notes,
+    installed = _Installed(
+        launcher=launcher.name,
+        engines={name: installation.version for name, installation in found.items()},
+        layers={name: installation.version for name, (_, installation) in in_front.items()},
+        adapters=adapters,
+        site_launcher=launcher,
+        in_front=in_front,
     )
-    notes += _idle(configurations, adapters)
+    configurations, left_out = expand(study, site, installed)
     plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
                       read_looks(results, study.study))  # fmt: skip
+    notes = [*untraceable, *left_out, *_idle(configurations, adapters)]
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Installed(Capabilities):
+    """The engines and layers that are installed on this machine."""
+
+    adapters: Mapping[str, Engine]
+    site_launcher: Launcher
+    in_front: Mapping[str, tuple[Layer, Installation]]
+
+    def unsupported(
+        self, engine: str, workload: Workload, nodes: int, processes_per_node: int, launcher: str
+    ) -> str | None:
+        adapter = self.adapters[engine]
+        if adapter.needs_mpi and not self.site_launcher.mpi:
+            return f"needs MPI and launcher {self.launcher} has none"
+        if nodes > 1 and not self.site_launcher.several_nodes:
+            return f"launcher {self.launcher} starts processes on one node only"
+        if processes_per_node > 1 and adapter.own_processes:
+            return "starts the processes that the workload names, and no others: processes_per_node: [1]"
+        return adapter.unsupported(workload, nodes) or adapter.unsupported_started_by(workload, launcher)
+
+    def unsupported_through(
+        self, layer: LayerChoice, engine: str, workload: Workload, nodes: int
+    ) -> str | None:
+        if getattr(workload, "data_folder", None) is not None:
+            return "data_folder: what is there already does not go through a layer"
+        return self.in_front[layer.layer][0].unsupported(engine, workload, nodes, layer.options)
+
+    def unsupported_on_objects(self, engine: str, workload: Workload) -> str | None:
+        return self.adapters[engine].unsupported_on_objects(workload)
 
 
 def _idle(configurations: Sequence[Configuration], adapters: Mapping[str, Engine]) -> Iterator[str]:
@@ -186,6 +191,35 @@ def _find_layers(site: Site, study: Study) -> dict[str, tuple[Layer, Installatio
     return found
 
 
+def here(project: Project, batch: Batch, root: Path) -> Project:
+    """Return a project with the engines and layers of a batch as they are on this node.
+
+    UserError where one is not there, or is another version than the runs are named by.
+    """
+    if project.plan.site.simulated:
+        return project
+    use_stack(results_folder(root, project.plan.site.site) / "stack")
+    configurations = [run.configuration for run in batch.runs]
+    found = dict(project.installations)
+    for name in {c.engine for c in configurations}:
+        found[name] = _same("engine", project.engines[name].find(), found[name])
+    layers = dict(project.layers)
+    for name in {choice.layer for c in configurations for choice in c.stack.layers}:
+        layer, planned = layers[name]
+        layers[name] = layer, _same("layer", layer.find(), planned)
+    return replace(project, installations=found, layers=layers)
+
+
+def _same(kind: str, found: Installation | None, planned: Installation) -> Installation:
+    if found is None or found.version != planned.version:
+        version = "not there" if found is None else f"version {found.version}"
+        raise UserError(
+            f"{kind} {planned.name}: {version} on {platform.node()}, and version {planned.version} when the "
+            "workflow began: run `tiercel evaluate` again (finished runs are kept)"
+        )
+    return found
+
+
 def certain(project: Project, run: Run) -> bool:
     """Return whether a run is needed whatever the others show."""
     bounds = project.plan.study.repetitions_of(run.configuration.experiment)
@@ -199,7 +233,7 @@ def check_site(project: Project) -> None:
     rest when the job has its nodes (runs.job).
     """
     plan = project.plan
-    if is_simulated(plan.site.site):  # nothing of it is touched
+    if plan.site.simulated:  # nothing of it is touched
         return
     scheduler = scheduler_of(plan.site)
     stacks = {c.stack.name: c.stack for c in plan.configurations}

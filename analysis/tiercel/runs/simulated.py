@@ -16,9 +16,9 @@ from tiercel.errors import UserError
 from tiercel.runs.execute import Deed, Stages
 from tiercel.simulation.phases import lacking, unknown
 from tiercel.site.model import Site
-from tiercel.study.expand import expand, note
+from tiercel.study.expand import Capabilities, expand
 from tiercel.study.model import Repetitions, Study
-from tiercel.study.plan import Amount, Batch, Configuration, Plan, Run
+from tiercel.study.plan import Amount, Batch, Configuration, Run, RunPlan
 from tiercel.study.workloads import Workload
 
 ONCE = Repetitions(minimum=1, maximum=1)
@@ -33,40 +33,45 @@ def once(study: Study) -> Study:
     return study.model_copy(update=update)
 
 
+class _Simulated(Capabilities):
+    """What the model can simulate."""
+
+    def unsupported(self, engine: str, workload: Workload, nodes: int, *_scale: object) -> str | None:
+        return Simulation().unsupported(workload, nodes)
+
+
 def simulated_configurations(
-    site: Site, study: Study, launcher: str, notes: list[str]
-) -> tuple[list[Configuration], Installation]:
-    """Return what of a study can be simulated on a site; a sentence in `notes` says what cannot, and why.
+    site: Site, study: Study, launcher: str
+) -> tuple[list[Configuration], Installation, list[str]]:
+    """Return what of a study can be simulated on a site, the engine, and a sentence for whatever cannot.
 
     UserError where nothing can be.
     """
-    engine = Simulation()
-    installation = engine.of_storages(site.storages.values())
-
-    def unsupported(_engine: str, workload: Workload, nodes: int, *_scale: object) -> str | None:
-        return engine.unsupported(workload, nodes)
-
+    installation = Simulation().of_storages(site.storages.values())
     layers = {choice.layer: "" for choice in study.layer_choices()}
-    planned = expand(
-        study, site, {NAME: installation.version}, launcher, unsupported, layers,
-        objects_unsupported=lambda _engine, _workload: None, notes=notes,
-    )  # fmt: skip
-    found = [c for c in planned if not _left_out(c, notes)]
+    planned, left_out = expand(study, site, _Simulated(launcher, {NAME: installation.version}, layers))
+    notes = dict.fromkeys(left_out)
+    found = []
+    for c in planned:
+        if why := _not_simulated(c):
+            notes[why] = None
+        else:
+            found.append(c)
     for c in found:
         if some := unknown(c.stack.storage, c.workload, c.nodes, c.processes_per_node):
-            note(
-                notes,
-                f"{c.stack.storage.label or c.stack.name}, {c.workload.operation}: unknown, at most what is "
-                f"told: no figure is given for {', '.join(some)}",
-            )
+            name = c.stack.storage.label or c.stack.name
+            notes[
+                f"{name}, {c.workload.operation}: unknown, at most what is told: no figure is given for "
+                f"{', '.join(some)}"
+            ] = None
     if not found:
         raise UserError(
             f"site {site.site}: nothing of study {study.study} can be simulated: {'; '.join(notes)}"
         )
-    return found, installation
+    return found, installation, list(notes)
 
 
-def in_one_batch(plan: Plan) -> Plan:
+def in_one_batch(plan: RunPlan) -> RunPlan:
     """Return a plan with all runs in one job: there are no nodes to ask for, and a job takes longer to start
     than all runs to compute."""
     most = max(batch.nodes for batch in plan.batches)
@@ -87,15 +92,11 @@ def simulation_of(run: Run) -> Deed:
     return do
 
 
-def _left_out(c: Configuration, notes: list[str]) -> bool:
+def _not_simulated(c: Configuration) -> str | None:
+    """Return why a configuration cannot be simulated, or None."""
     name = c.stack.storage.label or c.stack.name
     if c.stack.layers:
-        note(notes, f"{c.experiment} on {name} with {c.stack.layer}: layers are not simulated")
-        return True
+        return f"{c.experiment} on {name} with {c.stack.layer}: layers are not simulated"
     if lacks := lacking(c.stack.storage, c.workload, c.nodes, c.processes_per_node):
-        note(
-            notes,
-            f"{name}, {c.workload.operation}: not simulated: the topology gives no {', no '.join(lacks)}",
-        )
-        return True
-    return False
+        return f"{name}, {c.workload.operation}: not simulated: the topology gives no {', no '.join(lacks)}"
+    return None

@@ -13,7 +13,9 @@ from tiercel.site.discover import discover
 from tiercel.site.facts import check_sources
 from tiercel.site.machine import cores, memory
 from tiercel.site.model import Site
-from tiercel.site.simulated import SUFFIX, is_simulated, real_name, without_machine
+from tiercel.site.objects import check_objects
+from tiercel.site.scheduler import Limits
+from tiercel.site.simulated import SUFFIX, is_simulated, real_name, simulated_name
 from tiercel.site.supposed import supposed
 from tiercel.site.supposition import Supposition, read_supposition
 
@@ -40,7 +42,7 @@ def load_site(name: str, root: Path) -> Site:
             raise UserError(f"site {name}: {real_name(name)} is simulated already")
         if real_name(name) not in known and (told := read_supposition(name, root)):
             return _supposing(told, name, root)
-        return without_machine(load_site(real_name(name), root))
+        return _simulated(load_site(real_name(name), root))
     if name not in known:
         raise UserError(f"no site named {name!r} under site-configs/: {suggest(name, known)}")
     path = provided(root, f"site-configs/{name}/site.yaml")
@@ -48,6 +50,8 @@ def load_site(name: str, root: Path) -> Site:
     site = parse(Site, content, str(path))
     if site.site != name:
         raise UserError(f"{path}: site: must be {name!r}, the name of its folder (given: {site.site!r})")
+    if site.simulated:
+        raise UserError(f"{path}: simulated: is not for site files: remove it, and name {name}{SUFFIX}")
     if site.discover:
         found = discover(site.exclude)
         site = site.model_copy(
@@ -64,12 +68,21 @@ def load_site(name: str, root: Path) -> Site:
         raise UserError(f"{path}: storages: at least one is required")
     check_sources(site, str(path))
     _check_stages(site, str(path))
+    check_objects(site, str(path))
     return with_calibration(site, root)
+
+
+def _simulated(site: Site) -> Site:
+    """Return a site as it is simulated: nothing is submitted or paid for."""
+    description = f"{site.description or site.site}, simulated"
+    update = {"site": simulated_name(site.site), "simulated": True, "description": description,
+              "scheduler": None, "limits": Limits()}  # fmt: skip
+    return site.model_copy(update=update)
 
 
 def _supposing(found: Supposition, name: str, root: Path) -> Site:
     """Return a simulated site as it is supposed to be."""
-    site = without_machine(suppose(load_site(found.site, root), found.set, root))
+    site = _simulated(suppose(load_site(found.site, root), found.set, root))
     said = f"{site.description}, with {', '.join(found.set)}"
     return site.model_copy(update={"site": name, "description": said})
 

@@ -13,10 +13,8 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from tiercel.documents import Document
 from tiercel.errors import UserError
 from tiercel.quantities import Line, Size
-from tiercel.s3.endpoint import ATTEMPTS, Endpoint, Location, endpoint_of
 from tiercel.site.mounts import Medium
 from tiercel.site.scheduler import Limits, SchedulerSettings
-from tiercel.site.simulated import is_simulated
 from tiercel.site.topology import MOST_UNITS, Stage, check_chain
 from tiercel.site.variables import VARIABLE, expand
 
@@ -53,7 +51,7 @@ class Storage(Document):
     endpoint: str = Field(default="", description="server of object storage: http(s)://HOST[:PORT]")
     region: str = Field(default="", description="of object storage")
     path_style: bool = Field(default=False, description="the bucket goes into the path, not the host's name")
-    attempts: int = Field(default=ATTEMPTS, ge=1, description="how often a request is sent, at most")
+    attempts: int = Field(default=5, ge=1, description="how often a request is sent, at most")
     medium: Medium = Field(default="disk", description="what lies at the end")
     label: str = Field(default="", description="its name in figures")
     source: str = Field(default="", description="what is mounted")
@@ -98,24 +96,12 @@ class Storage(Document):
             raise ValueError("type: s3 needs bucket")
         if self.mount != f"s3://{self.bucket}":
             raise ValueError("mount: object storage has none: leave it out")
-        if "$" not in self.endpoint:  # else it is known where the run goes
-            endpoint_of(self.endpoint, environment={})
-        Location(Endpoint("http://any"), self.bucket)
         return self
 
     @property
     def objects(self) -> bool:
         """Whether this is object storage."""
         return self.type == OBJECTS
-
-    def location(self) -> Location:
-        """Return the scratch prefix of object storage; UserError for an unset variable or a wrong name."""
-        try:
-            url = expand(self.endpoint, "endpoint")
-            server = endpoint_of(url, self.region, self.path_style, self.attempts, fixed=True)
-            return Location(server, self.bucket) / expand(self.scratch, "scratch")
-        except ValueError as error:
-            raise UserError(str(error)) from None
 
     def scratch_path(self) -> Path:
         """Return the scratch folder with variables expanded; UserError for an unset one, and for objects."""
@@ -135,6 +121,7 @@ class Site(Document):
     """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
 
     site: Name = Field(description="the folder's name")
+    simulated: bool = Field(default=False, description="set by tiercel: the machine itself is not used")
     description: Line = Field(default="", description="the machine, in words")
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
     launcher_options: list[Line] = Field(
@@ -165,7 +152,7 @@ class Site(Document):
 
     def node_local(self, storage: Storage) -> bool:
         """Return whether a storage is another one on each of the nodes (one alone has no scheduler)."""
-        several = self.scheduler is not None or (is_simulated(self.site) and self.nodes > 1)
+        several = self.scheduler is not None or (self.simulated and self.nodes > 1)
         return several and not storage.shared
 
     @field_validator("cores_per_node", mode="before")

@@ -1,17 +1,10 @@
-"""Sites without their machine: ``lassen-simulated`` is site ``lassen`` as its site file describes it.
+"""The names of simulated sites: ``lassen-simulated`` is site ``lassen`` as its site file describes it.
 
-The name is all there is: every command takes it, the results have a folder of their own, and nothing that was
-measured can come among them.
+Every command takes such a name, and its results have a folder of their own: nothing that was measured can
+come among them. Whether a loaded site is simulated is a field of it (``Site.simulated``).
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tiercel.site.scheduler import Limits
-
-if TYPE_CHECKING:
-    from tiercel.site.model import Site
 
 SUFFIX = "-simulated"
 
@@ -22,18 +15,10 @@ def simulated_name(site: str) -> str:
 
 
 def is_simulated(site: str) -> bool:
-    """Return whether this is the name of a simulated site."""
+    """Return whether this is the name of a simulated site; only what loads or names a site asks."""
     return site.endswith(SUFFIX)
 
 
 def real_name(site: str) -> str:
     """Return the site that a simulated one is of; another site is itself."""
     return site.removesuffix(SUFFIX)
-
-
-def without_machine(site: Site) -> Site:
-    """Return a site as it is simulated: nothing is submitted or paid for."""
-    said = f"{site.description or site.site}, simulated"
-    return site.model_copy(
-        update={"site": simulated_name(site.site), "description": said, "scheduler": None, "limits": Limits()}
-    )

@@ -5,16 +5,14 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tiercel.site import load_site
 from tiercel.stack.concretize import concretize, recorded
 from tiercel.stack.environment import Environment
 from tiercel.stack.install import built_lock, install
 from tiercel.stack.parts import site_parts
 from tiercel.stack.spack import find_spack, spack_program
-from tiercel.study.load import load_study
 
 
-def prepare(site: str, study: str, root: Path) -> bool:
+def prepare(site: str, root: Path) -> bool:
     """Build the stack of a site whose parts.yaml says ``build_before_measuring``, unless it is built; return
     whether that was done now.
 
@@ -22,8 +20,6 @@ def prepare(site: str, study: str, root: Path) -> bool:
     """
     if not (root / "site-configs" / site / "spack").is_dir():
         return False
-    load_site(site, root)  # a wrong name in either is told now, not after hours of building
-    load_study(study, root)
     environment, wanted = Environment(root, site), site_parts(root, site)
     if not wanted.build_before_measuring or is_installed(environment, wanted.parts):
         return False

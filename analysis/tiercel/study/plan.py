@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from tiercel.errors import UserError
 from tiercel.site.model import Site, Stack
-from tiercel.site.simulated import is_simulated
 from tiercel.study.looks import Look
 from tiercel.study.model import Study
 from tiercel.study.workloads import Workload
@@ -68,6 +67,8 @@ class Configuration:
     seed: int
     phase_time: float | None = None
     """Seconds that a measured phase aims at; None: the workload goes as it is."""
+    simulated: bool = False
+    """Whether its site is. The site's name is part of the identity, so this is not."""
 
     @property
     def least(self) -> Workload:
@@ -187,7 +188,7 @@ class Run:
             "look": self.look,
             "traced": self.traced,
             "run_seed": self.seed,
-            "origin": "simulated" if is_simulated(c.site) else "measured",
+            "origin": "simulated" if c.simulated else "measured",
             "calibration": self.calibration,
             "amount": asdict(self.amount) if self.amount else None,
         }
@@ -209,7 +210,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """All runs that a study may need on a site; later rounds may prove unnecessary (adaptive repetition)."""
 
     site: Site
@@ -250,7 +251,7 @@ def order_runs(
     configurations: Iterable[Configuration],
     part_size: int | Callable[[int], int],
     looks: Iterable[Look] = (),
-) -> Plan:
+) -> RunPlan:
     """Return the plan: round after round, each a random order over all configurations.
 
     Round r holds repetition r of every configuration; a study's A/A pairs add a twin for one scale of each
@@ -303,7 +304,7 @@ def order_runs(
             random.Random(f"{study.study}:{study.seed}:{number}").shuffle(more)
             batches += _cut(more, after, part_size)
             after += 1
-    return Plan(site, study, configurations, tuple(batches), looks)
+    return RunPlan(site, study, configurations, tuple(batches), looks)
 
 
 def leaders(configurations: Iterable[Configuration]) -> dict[str, Configuration]:

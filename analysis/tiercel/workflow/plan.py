@@ -1,21 +1,23 @@
-"""The jobs of a study as the Snakefile declares them.
+"""The plan of a study and its jobs, as it is kept for every process of a workflow.
 
-The Snakemake that a user starts makes the plan, once, and keeps it in ``.snakemake/tiercel``; those that it
-starts for jobs, on this machine or on nodes, read it there. Nothing else happens while a Snakefile is parsed:
-`snakemake --dag`, `--lint` or `--unlock` must do nothing, and need nothing of the site.
+The Snakemake that a user starts makes the plan, or reads what `tiercel evaluate` made, and keeps it in
+``.snakemake/tiercel``. The Snakemakes that it starts for jobs, on this machine or on nodes, and
+`tiercel batch` read it there. Nothing else happens while a Snakefile is parsed: `snakemake --dag`, `--lint`
+or `--unlock` must do nothing, and need nothing of the site.
 """
 
 from __future__ import annotations
 
-import json
+import os
+import pickle
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tiercel.atomic_file import write_text
+from tiercel.atomic_file import drafted
 from tiercel.errors import UserError
 from tiercel.project import results_folder, unwritable
 from tiercel.results.raw import RawStore
@@ -26,6 +28,9 @@ from tiercel.runs.planning import Project, make_plan
 from tiercel.runs.scheduling import resources_of
 
 Resource = Callable[..., int | str]
+
+#: Names the kept plan that a command made and prepared the site for: its Snakemake does neither again.
+_PREPARED = "TIERCEL_PREPARED_PLAN"
 
 
 @dataclass(frozen=True)
@@ -40,21 +45,30 @@ class PlannedBatch:
 
 @dataclass(frozen=True)
 class WorkflowPlan:
-    """What the Snakefile declares. `project` is there where the plan was made, not where it was read."""
+    """What the Snakefile declares and its jobs carry out."""
 
-    site: str
-    study: str
+    project: Project
     batches: tuple[PlannedBatch, ...]
-    traced: bool
-    resource_names: tuple[str, ...]
     used_up: str = ""
     """Where limits.core_hours are used up, a sentence on what is left out."""
-    project: Project | None = None
+
+    @property
+    def site(self) -> str:
+        return self.project.plan.site.site
+
+    @property
+    def study(self) -> str:
+        return self.project.plan.study.study
 
     @property
     def storages(self) -> list[str]:
-        """Return the names of the site's storages, where the plan was made."""
-        return [] if self.project is None else list(self.project.plan.site.storages)
+        """Return the names of the site's storages."""
+        return list(self.project.plan.site.storages)
+
+    @property
+    def traced(self) -> bool:
+        """Return whether any of its runs are traced."""
+        return any(run.traced for run in self.project.plan.runs)
 
     @property
     def stamps(self) -> list[str]:
@@ -73,34 +87,26 @@ class WorkflowPlan:
         """Return the resources of Snakemake's rule for batches, as functions of its wildcards."""
 
         @cache
-        def again(attempt: int) -> tuple[Project, History, set[str]]:
+        def history(attempt: int) -> tuple[History, set[str]]:
             # Once for each attempt: thousands of records are read. What was measured since tells better.
-            project = make_plan(self.site, self.study, root)
             store = RawStore(results_folder(root, self.site))
-            return project, History.load(project.plan, store), set(store.ids())
+            return History.load(self.project.plan, store), set(store.ids())
 
         def resource(key: str) -> Resource:
             def value(wildcards: Any, attempt: int) -> int | str:
-                found = self._batch(wildcards.batch)
-                if attempt > 1 and found is not None:
-                    project, history, done = again(attempt)
-                    if (batch := project.plan.batch(wildcards.batch)) is not None:
-                        return resources_of(project, batch, history, done)[key]
+                batch = self.project.plan.batch(wildcards.batch)
+                if attempt > 1 and batch is not None:
+                    return resources_of(self.project, batch, *history(attempt))[key]
                 # In a job whose plan has changed since it was submitted nothing is asked for any more.
-                return (found or self.batches[0]).resources[key]
+                return (self._batch(wildcards.batch) or self.batches[0]).resources[key]
 
             return value
 
-        return {key: resource(key) for key in self.resource_names}
-
-    @property
-    def study_name(self) -> str:
-        """The study's name, where `study` may be a file of it."""
-        return Path(self.study).stem
+        return {key: resource(key) for batch in self.batches[:1] for key in batch.resources}
 
     def show(self, root: Path) -> None:
         """Print the plan, for a dry run."""
-        print_plan(self.project or make_plan(self.site, self.study, root), root, sys.stderr)
+        print_plan(self.project, root, sys.stderr)
 
     def _batch(self, name: str) -> PlannedBatch | None:
         return next((batch for batch in self.batches if batch.name == name), None)
@@ -108,46 +114,62 @@ class WorkflowPlan:
 
 def workflow_plan(site: str, study: str, root: Path, make: bool) -> WorkflowPlan:
     """Return the plan: made and kept where `make`, else as it was kept. UserError as for make_plan."""
-    kept = root / ".snakemake" / "tiercel" / f"{site}.{Path(study).stem}.json"
-    if not make and kept.exists():
-        return _read(kept)
-    found = _make(site, study, root)
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_text(kept, json.dumps(_kept(found)))
-    except OSError as error:
-        error.filename = str(kept)  # of what could be opened, and not written, it has none
-        raise UserError(f"{kept}: {error.strerror}{unwritable(error)}") from None
-    return found
+    kept = _kept(site, study, root)
+    if (make and not is_prepared(site, study, root)) or not kept.exists():
+        return keep(make_plan(site, study, root), root)
+    return read_plan(site, study, root)
 
 
-def _kept(plan: WorkflowPlan) -> dict[str, Any]:
-    return {
-        "site": plan.site, "study": plan.study, "batches": [asdict(batch) for batch in plan.batches],
-        "traced": plan.traced, "resource_names": plan.resource_names, "used_up": plan.used_up,
-    }  # fmt: skip
+def is_prepared(site: str, study: str, root: Path) -> bool:
+    """Return whether the command that started this Snakemake made its plan and prepared the site."""
+    return os.environ.get(_PREPARED) == str(_kept(site, study, root))
 
 
-def _read(path: Path) -> WorkflowPlan:
-    try:
-        content = json.loads(path.read_text())
-        batches = tuple(PlannedBatch(**each) for each in content.pop("batches"))
-        names = tuple(content.pop("resource_names"))
-        return WorkflowPlan(batches=batches, resource_names=names, **content)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: not a plan of this tiercel ({error}): start the workflow again") from None
+def hand_over(project: Project, root: Path) -> None:
+    """Keep a plan, for whose runs the site is prepared, for the Snakemake that this process starts next."""
+    keep(project, root)
+    os.environ[_PREPARED] = str(_kept(project.plan.site.site, project.plan.study.study, root))
 
 
-def _make(site: str, study: str, root: Path) -> WorkflowPlan:
-    project, results = make_plan(site, study, root), results_folder(root, site)
+def plan_again() -> None:
+    """Have the next Snakemake of this process tree make the plan, and prepare the site, itself."""
+    os.environ.pop(_PREPARED, None)
+
+
+def keep(project: Project, root: Path) -> WorkflowPlan:
+    """Write down a plan with its jobs as they are now (finished runs, core-hours used), and return it."""
+    plan, results = project.plan, results_folder(root, project.plan.site.site)
     store = RawStore(results)
-    history, done = History.load(project.plan, store), set(store.ids())
+    history, done = History.load(plan, store), set(store.ids())
     stamps, used_up = stamps_within_budget(project, results, history, done)
     batches = tuple(
         PlannedBatch(b.name, b.round, stamps[b.name], resources_of(project, b, history, done))
-        for b in project.plan.batches
+        for b in plan.batches
         if b.name in stamps
     )
-    some = resources_of(project, project.plan.batches[0], history, done)
-    traced = any(run.traced for run in project.plan.runs)
-    return WorkflowPlan(site, study, batches, traced, tuple(some), used_up, project)
+    found = WorkflowPlan(project, batches, used_up)
+    path = _kept(plan.site.site, plan.study.study, root)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with drafted(path) as draft:
+            draft.write_bytes(pickle.dumps(found))
+    except OSError as error:
+        error.filename = str(path)  # of what could be opened, and not written, it has none
+        raise UserError(f"{path}: {error.strerror}{unwritable(error)}") from None
+    return found
+
+
+def read_plan(site: str, study: str, root: Path) -> WorkflowPlan:
+    """Return the plan as it was kept; UserError where there is none that this tiercel can read."""
+    path = _kept(site, study, root)
+    try:
+        found = pickle.loads(path.read_bytes())
+        if not isinstance(found, WorkflowPlan):
+            raise TypeError(f"a {type(found).__name__}")
+    except Exception as error:  # a damaged pickle raises whatever its bytes happen to call
+        raise UserError(f"{path}: not a plan of this tiercel ({error}): start the workflow again") from None
+    return found
+
+
+def _kept(site: str, study: str, root: Path) -> Path:
+    return root / ".snakemake" / "tiercel" / f"{site}.{Path(study).stem}.plan"

@@ -20,7 +20,7 @@ _SOME = bytes(4096)
 
 def check_writable(root: Path, site: str, study: str) -> None:
     """Raise UserError for a folder of the site's results that takes no file of this user."""
-    for folder in _folders(root, site, Path(study).stem):
+    for folder in _folders(root, site, study):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=folder) as probe:

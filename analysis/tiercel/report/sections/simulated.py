@@ -9,7 +9,6 @@ from tiercel.pages.tables import table
 from tiercel.report.sections.base import Context, Section, sections
 from tiercel.runs.simulated import once, simulated_configurations
 from tiercel.simulation.fidelity import errors_of
-from tiercel.site.simulated import is_simulated
 from tiercel.units import format_bandwidth
 
 _HEADS = ("Storage", "Experiment", "Workload", "Operation", "Nodes", "Processes a node", "Simulated", "Full")
@@ -18,18 +17,17 @@ _HEADS = ("Storage", "Experiment", "Workload", "Operation", "Nodes", "Processes 
 @sections.register("simulated")
 def simulated(context: Context) -> Section | None:
     """Return the section of a simulated site; None for others."""
-    if not is_simulated(context.site.site):
+    if not context.site.simulated:
         return None
     found = context.results.observations
     found = found[found["origin"] == "simulated"].sort_values(
         ["storage", "experiment", "workload", "operation", "nodes", "processes_per_node"]
     )
     rows = [_row(row) for row in found.to_dict("records")]
-    unknown: list[str] = []
     try:
-        simulated_configurations(context.site, once(context.results.study), "", unknown)
+        _, _, unknown = simulated_configurations(context.site, once(context.results.study), "")
     except UserError:  # all that is here was simulated with a topology that the site file had
-        unknown.append("The topology of the site file has changed and cannot be simulated.")
+        unknown = ["The topology of the site file has changed and cannot be simulated."]
     bounds = int(found["figures_missing"].notna().sum())
     paragraphs = [
         "Nothing was measured. Flows share the stages of the topology max-min fairly. Protocols, locks, "
