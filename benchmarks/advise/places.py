@@ -11,6 +11,8 @@ from pathlib import Path
 from tiercel.pagecache import memory_backed
 from tiercel.placement.applications.measure import evict
 
+#: Inputs up to so many bytes get a new folder for each run.
+SMALL = 64 << 20
 #: Size, times of modification and of change: an untouched input from a changed file. A file that was staged
 #: has its time of modification back.
 Stamp = tuple[int, int, int]
@@ -27,7 +29,8 @@ class Place:
         self._number = 0
 
     def restore(self) -> None:
-        """Make the folder equal to the inputs: what is unchanged since the last time stays as it is.
+        """Make the folder equal to the inputs, at another place of the medium where they are small; of large
+        ones, what is unchanged since the last time stays as it is.
 
         What the program made is set aside and removed in the end: for minutes ext4 makes files more slowly
         where many were removed.
@@ -35,9 +38,13 @@ class Place:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         # +T: folders in it lie apart from those where others remove files (ext4 only).
         subprocess.run(["chattr", "+T", str(self.folder.parent)], capture_output=True, check=False)
-        self.folder.mkdir(exist_ok=True)
         self._aside.mkdir(exist_ok=True)
         wanted = contents(self._inputs)
+        if self.folder.exists() and sum(path.lstat().st_size for path in wanted.values()) <= SMALL:
+            self._number += 1
+            self.folder.rename(self._aside / str(self._number))
+            self._stamps = {}
+        self.folder.mkdir(exist_ok=True)
         for name, path in sorted(contents(self.folder).items()):  # folders before what is in them
             if not os.path.lexists(path):
                 continue

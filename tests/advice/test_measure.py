@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -49,7 +48,7 @@ def measured(bench: Scripted, *scripts: float) -> Advice:
     advice.results[HOME] = Result(Candidate(HOME, {}))
     advice.results["fast"] = Result(Candidate("fast", {"/data": "fast"}))
     script = iter(scripts or (0.1, 0.1, 0.1))
-    measuring = Measuring(cast(Bench, bench), advice, math.inf, time.monotonic(), [], lambda _: None,
+    measuring = Measuring(cast(Bench, bench), advice, math.inf, -math.inf, [], lambda _: None,
                           script=lambda: next(script))  # fmt: skip
     return measuring.measure(Trial(1.0, 0.0, 0, None, None, None))
 

@@ -19,7 +19,7 @@ from tiercel.advice import seen
 from tiercel.advice.answer import Advice, Result
 from tiercel.advice.bench import HOME, Bench, Candidate, Trial, resident, timed_script
 from tiercel.advice.isolation import no_isolation
-from tiercel.advice.measure import RUNS, SECONDS, Measuring
+from tiercel.advice.measure import Measuring
 from tiercel.advice.stdin import Input
 from tiercel.advice.workset import Folder, after_trace, first_folders, parts_of, sized
 from tiercel.errors import RunFailed, UserError
@@ -112,8 +112,8 @@ def advise(
         else:
             for result in _placements(site, bench.folders, options):
                 advice.results[result.candidate.name] = result
-            wanted = began + (RUNS * first.seconds + SECONDS if options.minutes is None else minutes * 60)
-            measuring = Measuring(bench, advice, began + minutes * 60, wanted, parts, progress, options.seed,
+            soon = began if options.minutes is None else None
+            measuring = Measuring(bench, advice, began + minutes * 60, soon, parts, progress, options.seed,
                                   code=first.code or 0, script=timed_script(Path(place)))  # fmt: skip
             try:
                 advice = measuring.measure(first)
