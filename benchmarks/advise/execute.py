@@ -27,11 +27,11 @@ class Execution:
 def execute(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Execution:
     """Run `command` in `folder` and wait for it, at most TIMEOUT_S."""
     with tempfile.TemporaryFile() as said:
-        began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
             stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
+        began = time.monotonic()  # the program has replaced the copy of this process
         status, cpu, failed = _wait(process.pid, began + TIMEOUT_S)
         wall = time.monotonic() - began
         process.returncode = os.waitstatus_to_exitcode(status)

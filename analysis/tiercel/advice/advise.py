@@ -160,6 +160,12 @@ def command_of(program: Sequence[str], site: Site, options: Options) -> tuple[li
                 f"{name}: leave it and its options out: -n {options.processes} -- PROGRAM ARGUMENTS"
             )
     own_program(argv[0])
+    if site.launcher == "srun" and "SLURM_JOB_ID" not in os.environ:
+        raise UserError(
+            f"-n {options.processes}: this is no Slurm job, and each run would wait in the queue: "
+            f"put the command into a batch script (sbatch --nodes={options.nodes} "
+            f"--ntasks={options.processes})"
+        )
     launcher = resolve(site.launcher, site.launcher_options)
     if missing := launcher.missing():
         raise UserError(f"-n {options.processes}: {missing}")
@@ -273,8 +279,17 @@ def _placements(site: Site, folders: Sequence[Folder], options: Options) -> list
             result.why_not = str(error)
         if options.nodes > 1 and not storage.shared:
             result.why_not = f"node-local: each of the {options.nodes} nodes would see files of its own"
+        elif options.processes and site.launcher == "srun" and not storage.shared and not _on_node():
+            result.why_not = (
+                f"node-local, and {os.uname().nodename} is no node of the job: use a batch script (sbatch)"
+            )
         found.append(result)
     return found
+
+
+def _on_node() -> bool:
+    """Return whether this process runs on a node of its Slurm job, not in a shell that `salloc` started."""
+    return "SLURMD_NODENAME" in os.environ
 
 
 def _outside(folders: Sequence[str]) -> list[str]:

@@ -95,6 +95,12 @@ class Measuring:
             if number and now + longest > self.limit:
                 break
             active = self._active()
+            if (
+                number
+                and not any(r.trials for r in self.results.values() if r.candidate.name != HOME)
+                and len(active) == 1
+            ):
+                break  # there is nothing to compare with
             random.Random(f"advise:{self.seed}:{number}").shuffle(active)
             for result in active:
                 at_home = self.results[HOME].seconds
