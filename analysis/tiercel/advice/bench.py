@@ -32,8 +32,8 @@ from tiercel.site.model import Site, Stack
 
 #: Outputs up to so many bytes are compared by content, larger ones by size.
 _COMPARED = 256 << 20
-#: A working set up to so many bytes is copied for each run; of a larger one, what the run before it changed.
-_SMALL = 64 << 20
+#: A copy that takes up to so many seconds is made for each run; of another one, what the last run changed.
+_QUICK_S = 0.5
 HOME = "home"
 #: ioctl requests of <linux/fs.h> for a file's flags, and the flag of a folder whose folders are spread.
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
@@ -72,13 +72,13 @@ class Trial:
 class _Copy:
     """A copy of a folder as it is kept between trials, with the scan of its state before the program.
 
-    A small one is made anew for each run: what depends on where its files happen to lie differs from run to
-    run then, as it does from a run today to one next week, and is in the stated interval.
+    One that takes little time is made anew for each run. What depends on where its files happen to lie
+    differs from run to run then, as it does from today to next week, and is in the stated interval.
     """
 
     source: str
     place: str
-    small: bool = False
+    quick: bool = True
     scan: dict[str, list[object]] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
     """What was copied since the last run, below `place`."""
@@ -86,9 +86,11 @@ class _Copy:
 
     def restore(self, limit: float | None = None) -> None:
         """Make the copy equal to the original again."""
-        if not self.scan or self.small:
+        if not self.scan or self.quick:
             self.set_aside({""})
+            began = time.monotonic()
             stage.copy(self.source, self.place, limit)
+            self.quick = time.monotonic() - began <= _QUICK_S
             self.scan = self.now()
             self.fresh |= self.scan.keys()
         else:
@@ -192,8 +194,7 @@ class Bench:
         kept = self._copies.get((path, storage))
         if kept is None:
             place = self._root(storage) / f"{len(self._copies)}"
-            kept = _Copy(path, str(place), stage.size_of(path) <= _SMALL)
-            self._copies[path, storage] = kept
+            kept = self._copies[path, storage] = _Copy(path, str(place))
         return kept
 
     def _root(self, storage: str) -> Path:
