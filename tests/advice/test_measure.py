@@ -64,6 +64,12 @@ def test_a_storage_that_is_surely_slower_is_left_after_one_run() -> None:
     assert measured(bench).advised is None and bench.names.count("fast") == 1
 
 
+def test_home_is_not_measured_further_when_nothing_else_is_tried() -> None:
+    """The first run on the only other storage fails, so that one run at home is enough."""
+    bench = Scripted(home=[1.0, 1.0], fast=["no space left"])
+    assert measured(bench).advised is None and bench.names == ["fast", HOME]
+
+
 def test_a_storage_on_which_the_program_fails_later_is_not_compared() -> None:
     advice = measured(Scripted(home=[1.0, 1.0], fast=[0.1, 0.1, "no space left"]))
     assert advice.judged == [] and "no space left" in sentences(advice)[0]
