@@ -103,7 +103,7 @@ class Truth:
 
     def _copies(self) -> set[Path]:
         """Return what trials keep on the storages."""
-        return {p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-*")}
+        return {p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-advise-*")}
 
     def _ready(self, storage: str) -> Place:
         place = self._places[storage]
