@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 from tiercel.pagecache import memory_backed
 from tiercel.placement.applications.measure import evict
@@ -44,7 +45,10 @@ class Place:
             self._number += 1
             self.folder.rename(self._aside / str(self._number))
             self._stamps = {}
-        self.folder.mkdir(exist_ok=True)
+        if not self.folder.exists():
+            new = self.folder.with_name(f"{self.folder.name}-{token_hex(4)}")  # ext4 goes by the name, too
+            new.mkdir()
+            new.rename(self.folder)
         for name, path in sorted(contents(self.folder).items()):  # folders before what is in them
             if not os.path.lexists(path):
                 continue

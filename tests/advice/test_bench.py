@@ -41,8 +41,9 @@ def test_a_copy_is_as_the_original_again(copy: _Copy, quick: bool, monkeypatch: 
     monkeypatch.setattr(bench, "_QUICK_S", 1e9 if quick else -1.0)
     copy.quick = quick
     run(copy)
-    stays = Path(copy.place, "deep/stays").stat().st_ino
+    place, stays = copy.place, Path(copy.place, "deep/stays").stat().st_ino
     copy.restore()
+    assert (copy.place != place) is quick
     assert state(Path(copy.place)) == state(Path(copy.source))
     assert (Path(copy.place, "deep/stays").stat().st_ino == stays) is not quick
 

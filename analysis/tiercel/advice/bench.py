@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import IO
 
@@ -77,17 +78,26 @@ class _Copy:
     """
 
     source: str
-    place: str
+    base: str
+    """`place` is this, with a random word after it: ext4 chooses a part of the disk by a folder's name."""
     quick: bool = True
     scan: dict[str, list[object]] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
     """What was copied since the last run, below `place`."""
     _aside: int = 0
 
+    def __post_init__(self) -> None:
+        self.place = f"{self.base}-{token_hex(4)}"
+
+    def leave(self) -> None:
+        """Set the whole copy aside; the next one lies elsewhere."""
+        self.set_aside({""})
+        self.place = f"{self.base}-{token_hex(4)}"
+
     def restore(self, limit: float | None = None) -> None:
         """Make the copy equal to the original again."""
         if not self.scan or self.quick:
-            self.set_aside({""})
+            self.leave()
             began = time.monotonic()
             stage.copy(self.source, self.place, limit)
             self.quick = time.monotonic() - began <= _QUICK_S
@@ -115,8 +125,8 @@ class _Copy:
                 continue
             moved, self._aside = f"{name}/", self._aside + 1
             with suppress(OSError):  # in a folder without write permission: `stage.apply` replaces it
-                os.rename(path, f"{self.place}.old{self._aside}")  # noqa: PTH104
-                _empty(f"{self.place}.old{self._aside}")
+                os.rename(path, f"{self.base}.old{self._aside}")  # noqa: PTH104
+                _empty(f"{self.base}.old{self._aside}")
 
     def now(self) -> dict[str, list[object]]:
         return stage.scan(self.place, stage.in_memory(os.path.dirname(self.place)))  # noqa: PTH120
@@ -193,8 +203,8 @@ class Bench:
         assert storage is not None
         kept = self._copies.get((path, storage))
         if kept is None:
-            place = self._root(storage) / f"{len(self._copies)}"
-            kept = self._copies[path, storage] = _Copy(path, str(place))
+            base = self._root(storage) / f"{len(self._copies)}"
+            kept = self._copies[path, storage] = _Copy(path, str(base))
         return kept
 
     def _root(self, storage: str) -> Path:
@@ -217,7 +227,7 @@ class Bench:
             copy = self._copy(path, candidate)
             try:
                 if copies and path in candidate.places:
-                    copy.set_aside({""})
+                    copy.leave()
                     if self.cold:
                         _evict(_files(path))
                     began = time.monotonic()
