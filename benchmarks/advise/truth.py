@@ -102,10 +102,11 @@ class Truth:
         }
 
     def _copies(self) -> set[Path]:
-        """Return what trials keep on the storages."""
-        return {
+        """Return what trials that have ended keep on the storages."""
+        found = {
             p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-advise-*")
         }
+        return {p for p in found if not Path("/proc", p.name.rpartition("-")[2]).exists()}
 
     def _ready(self, storage: str) -> Place:
         place = self._places[storage]
