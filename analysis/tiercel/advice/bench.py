@@ -34,7 +34,7 @@ from tiercel.site.model import Site, Stack
 #: Outputs up to so many bytes are compared by content, larger ones by size.
 _COMPARED = 256 << 20
 #: A copy that takes up to so many seconds is made for each run; of another one, what the last run changed.
-_QUICK_S = 0.5
+_QUICK_S = 0.25
 HOME = "home"
 #: ioctl requests of <linux/fs.h> for a file's flags, and the flag of a folder whose folders are spread.
 _GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
