@@ -38,9 +38,15 @@ class FileLock:
         self.descriptor = -1
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # Whom the umask lets write: a group that shares a project shares its locks.
-        self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # Whom the umask lets write: a group that shares a project shares its locks.
+            self.descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        except PermissionError as error:
+            raise UserError(
+                f"{error.filename}: cannot be written: {error.strerror}. This project is another user's: "
+                "make your own (`tiercel init FOLDER`) and start tiercel there"
+            ) from None
         deadline = time.monotonic() + self._patience
         told = False
         while True:

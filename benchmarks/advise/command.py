@@ -30,7 +30,7 @@ def main(arguments: Sequence[str], adviser: Adviser = ask) -> int:
     parser.add_argument("--site", default="local")
     parser.add_argument("--home", action="append", metavar="STORAGE", help="default: each that is not memory")
     parser.add_argument("--only", action="append", metavar="PROGRAM", help="may be given again")
-    parser.add_argument("--repetitions", type=int, default=3, help="of each way to run (default 3)")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each way to run (default 5)")
     parser.add_argument("--again", action="store_true", help="measure what was measured before, too")
     parser.add_argument("--json", action="store_true", help="cases and totals as JSON")
     try:

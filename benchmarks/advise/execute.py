@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -26,11 +27,11 @@ class Execution:
 def execute(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Execution:
     """Run `command` in `folder` and wait for it, at most TIMEOUT_S."""
     with tempfile.TemporaryFile() as said:
-        began = time.monotonic()
         process = subprocess.Popen(
             command, cwd=folder, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
             stdout=said, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
+        began = time.monotonic()  # the program has replaced the copy of this process
         status, cpu, failed = _wait(process.pid, began + TIMEOUT_S)
         wall = time.monotonic() - began
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -42,14 +43,14 @@ def execute(command: Sequence[str], folder: Path, environment: Mapping[str, str]
 
 
 def _wait(pid: int, deadline: float) -> tuple[int, float, str]:
-    """Return (status, CPU seconds, why it was ended)."""
-    failed, pause = "", 0.0005
-    while True:
-        done, status, used = os.wait4(pid, os.WNOHANG)
-        if done:
-            return status, used.ru_utime + used.ru_stime, failed
-        if time.monotonic() > deadline and not failed:
+    """Return (status, CPU seconds, why it was ended), as soon as the process has ended."""
+    failed = ""
+    ended = os.pidfd_open(pid)
+    try:
+        if not select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0]:
             failed = f"ended after {TIMEOUT_S:.0f} s"
             os.killpg(pid, signal.SIGKILL)  # its own session: it and its children
-        time.sleep(pause)
-        pause = min(pause * 1.2, 0.005)
+    finally:
+        os.close(ended)
+    _, status, used = os.wait4(pid, 0)
+    return status, used.ru_utime + used.ru_stime, failed

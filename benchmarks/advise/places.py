@@ -7,10 +7,13 @@ import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 
 from tiercel.pagecache import memory_backed
 from tiercel.placement.applications.measure import evict
 
+#: Inputs up to so many bytes get a new folder for each run.
+SMALL = 64 << 20
 #: Size, times of modification and of change: an untouched input from a changed file. A file that was staged
 #: has its time of modification back.
 Stamp = tuple[int, int, int]
@@ -23,14 +26,35 @@ class Place:
         self.folder = folder
         self._inputs = inputs
         self._stamps: dict[str, Stamp] = {}
+        self._aside = folder.with_name(f"{folder.name}.old")
+        self._number = 0
 
     def restore(self) -> None:
-        """Make the folder equal to the inputs: what is unchanged since the last time stays as it is."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Make the folder equal to the inputs, at another place of the medium where they are small; of large
+        ones, what is unchanged since the last time stays as it is.
+
+        What the program made is set aside and removed in the end: for minutes ext4 makes files more slowly
+        where many were removed.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        # +T: folders in it lie apart from those where others remove files (ext4 only).
+        subprocess.run(["chattr", "+T", str(self.folder.parent)], capture_output=True, check=False)
+        self._aside.mkdir(exist_ok=True)
         wanted = contents(self._inputs)
-        for name, path in sorted(contents(self.folder).items(), reverse=True):  # files before their folder
+        if self.folder.exists() and sum(path.lstat().st_size for path in wanted.values()) <= SMALL:
+            self._number += 1
+            self.folder.rename(self._aside / str(self._number))
+            self._stamps = {}
+        if not self.folder.exists():
+            new = self.folder.with_name(f"{self.folder.name}-{token_hex(4)}")  # ext4 goes by the name, too
+            new.mkdir()
+            new.rename(self.folder)
+        for name, path in sorted(contents(self.folder).items()):  # folders before what is in them
+            if not os.path.lexists(path):
+                continue
             if name not in wanted or path.is_dir() != wanted[name].is_dir() or path.is_symlink():
-                _remove(path)
+                self._number += 1
+                path.rename(self._aside / str(self._number))
         stamps = {}
         blind = memory_backed(str(self.folder))  # tmpfs keeps its times when a mapping is written
         for name, source in sorted(wanted.items()):
@@ -70,6 +94,7 @@ class Place:
     def remove(self) -> None:
         """Remove the folder, and the one that holds those of all programs when it is empty."""
         _remove(self.folder)
+        _remove(self._aside)
         with suppress(OSError):
             self.folder.parent.rmdir()
 
@@ -89,8 +114,5 @@ def stamp(path: Path) -> Stamp:
     return seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=not folder.exists())

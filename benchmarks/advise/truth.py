@@ -58,7 +58,7 @@ class Truth:
     def __init__(self, name: str, program: Program, site: Site, homes: Sequence[str], answers: Path) -> None:
         self._name, self._program, self._site, self._homes = name, program, site, list(homes)
         self._answers = answers
-        self._template = Path(f"/dev/shm/tiercel-benchmark-{name}-{os.geteuid()}")
+        self._template = Path(f"/dev/shm/tiercel-benchmark-{site.site}-{name}-{os.geteuid()}")
         shutil.rmtree(self._template, ignore_errors=True)  # a benchmark that was killed left it
         self._template.mkdir(mode=0o700)
         self._places = {
@@ -102,8 +102,11 @@ class Truth:
         }
 
     def _copies(self) -> set[Path]:
-        """Return what trials keep on the storages."""
-        return {p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-*")}
+        """Return what trials that have ended keep on the storages."""
+        found = {
+            p for s in self._site.storages.values() for p in s.scratch_path().glob("tiercel-run-advise-*")
+        }
+        return {p for p in found if not Path("/proc", p.name.rpartition("-")[2]).exists()}
 
     def _ready(self, storage: str) -> Place:
         place = self._places[storage]

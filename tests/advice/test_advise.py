@@ -200,6 +200,14 @@ def test_what_cannot_be_tried_is_said(two: Project, inside: Path) -> None:
     assert done.returncode == 0 and "nothing to place" in done.stdout
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_answer_that_cannot_be_written_is_refused_before_anything_runs(two: Project, inside: Path) -> None:
+    (inside.parent / "answer").mkdir(mode=0o555)
+    done = advise(two, inside, "--", "sh", "-c", f"touch {two.root}/ran")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "--output" in done.stderr
+    assert not (two.root / "ran").exists()
+
+
 def test_a_missing_program_is_refused_without_waiting_for_the_lock(two: Project, inside: Path) -> None:
     results = two.root / "results" / "local"
     results.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -49,7 +48,7 @@ def measured(bench: Scripted, *scripts: float) -> Advice:
     advice.results[HOME] = Result(Candidate(HOME, {}))
     advice.results["fast"] = Result(Candidate("fast", {"/data": "fast"}))
     script = iter(scripts or (0.1, 0.1, 0.1))
-    measuring = Measuring(cast(Bench, bench), advice, math.inf, time.monotonic(), [], lambda _: None,
+    measuring = Measuring(cast(Bench, bench), advice, math.inf, -math.inf, [], lambda _: None,
                           script=lambda: next(script))  # fmt: skip
     return measuring.measure(Trial(1.0, 0.0, 0, None, None, None))
 
@@ -63,6 +62,12 @@ def test_one_slow_first_run_leaves_no_storage_out() -> None:
 def test_a_storage_that_is_surely_slower_is_left_after_one_run() -> None:
     bench = Scripted(home=[1.0, 1.0], fast=[1.9])
     assert measured(bench).advised is None and bench.names.count("fast") == 1
+
+
+def test_home_is_not_measured_further_when_nothing_else_is_tried() -> None:
+    """The first run on the only other storage fails, so that one run at home is enough."""
+    bench = Scripted(home=[1.0, 1.0], fast=["no space left"])
+    assert measured(bench).advised is None and bench.names == ["fast", HOME]
 
 
 def test_a_storage_on_which_the_program_fails_later_is_not_compared() -> None:

@@ -85,6 +85,24 @@ def test_unused_folders_leave_the_set_and_written_ones_join(tmp_path: Path, site
     assert outside == ["/tmp"]
 
 
+@pytest.mark.parametrize(("more", "joins"), [(0, True), (80 << 20, False)])
+def test_a_folder_of_which_little_is_read_does_not_join(
+    tmp_path: Path, site: Site, more: int, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2 MB are read, so that 4 * 2 + 64 MB may be copied with them."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "inputs").mkdir()
+    (tmp_path / "inputs" / "in").write_bytes(bytes(2 << 20))
+    monkeypatch.setattr("tiercel.placement.stage.size_of", lambda path: (2 << 20) + more)
+    log = tmp_path / "log"
+    log.write_text(
+        f'7 openat(AT_FDCWD</>, "a", O_RDONLY) = 3<{tmp_path}/inputs/in>\n'
+        f'7 openat(AT_FDCWD</>, "b", O_WRONLY|O_CREAT, 0666) = 3<{tmp_path}/work/out>\n'
+    )
+    found, _ = after_trace([Folder(str(tmp_path / "work"), "main", 1)], read(log), site, read_mounts())
+    assert (str(tmp_path / "inputs") in [f.path for f in found]) is joins
+
+
 def test_the_folder_with_the_syncs_comes_first(tmp_path: Path) -> None:
     (tmp_path / "log" / "wal").mkdir(parents=True)
     (tmp_path / "tmp").mkdir()

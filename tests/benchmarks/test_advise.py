@@ -12,17 +12,21 @@ from benchmarks.advise.places import Place
 from benchmarks.advise.programs import programs
 
 
-def _measured(outcome: str, moves: bool, memory: float = 4.0, staged: float = 6.0) -> dict[str, Any]:
+def _measured(
+    outcome: str, moves: bool, memory: float = 4.0, staged: float = 6.0, copied: str = "not decided"
+) -> dict[str, Any]:
     """A program that takes 10 s on disk; stated: 2.5 times faster in memory, 2 to 3."""
     runs = {"disk": [9.9, 10.0, 10.1], "memory": [memory] * 3, "disk>memory": [staged] * 3}
     places = {"/d": "memory"}
     answer = {
         "placements": [
-            {"placement": "memory", "places": places,
-             "faster": {"times": {"median": 2.5, "low": 2.0, "high": 3.0}, "outcome": outcome}}
+            {"placement": "memory", "places": places, "run_seconds": {"runs": [4.0, 4.0]},
+             "faster": {"times": {"median": 2.5, "low": 2.0, "high": 3.0}, "outcome": outcome},
+             "faster_with_copying": {"outcome": copied}}
         ],
         "advised": {"move": moves, "decided": True, "places": places if moves else {}},
-        "home_seconds": {"median": 10.0}, "measured_seconds": 50.0, "took": 60.0, "harm": "",
+        "home_seconds": {"median": 10.0, "runs": [11.0, 11.0]},
+        "measured_seconds": 50.0, "took": 60.0, "harm": "",
     }  # fmt: skip
     return {
         "program": "one", "title": "", "new": True, "homes": ["disk"], "user": 0, "advice": {"disk": answer},
@@ -39,6 +43,14 @@ def test_a_good_answer() -> None:
     assert "1 of 1" in summary(total) and "one (new)" in table([case])
 
 
+def test_what_differs_between_sessions() -> None:
+    """Equal runs of 11 and 4 s in one session, of 10 and 4 s in the other: log(1.1) = 0.0953 between them.
+    Runs of 9.9, 10 and 10.1 s vary by 1 %, with those of 4 s by a pooled variance of 5e-5: less 5e-5 * (1/3 +
+    1/3)."""
+    total = totals(cases(_measured("faster", moves=True)))
+    assert total.session_sd == pytest.approx((0.0953**2 - 3.3e-5) ** 0.5, rel=1e-2)
+
+
 def test_certain_and_wrong() -> None:
     [missed] = cases(_measured("same", moves=False))
     assert missed.wrong == ("memory",) and missed.faster_there and not missed.told
@@ -47,6 +59,22 @@ def test_certain_and_wrong() -> None:
     assert unsure.wrong == ()
     [false] = cases(_measured("faster", moves=True, memory=12.0, staged=14.0))
     assert false.wrong == ("memory",) and false.slower and false.inside == 0
+
+
+@pytest.mark.parametrize(
+    ("copied", "staged", "wrong"),
+    [("faster", 12.0, True), ("faster", 9.95, False), ("slower", 6.0, True), ("slower", 8.0, False)],
+)
+def test_certain_and_wrong_with_copying(copied: str, staged: float, wrong: bool) -> None:
+    """10 s at home, 9.9 to 10.1: 9.95 s is not surely faster or slower, 6 s is more than 1.5 times faster."""
+    [case] = cases(_measured("faster", moves=False, staged=staged, copied=copied))
+    assert case.wrong == (("memory with copying",) if wrong else ())
+
+
+def test_regret_is_of_differences_that_every_run_shows() -> None:
+    """Staged runs of 9.95 s are within those at home, 9.9 to 10.1 s; of 8 s they are not."""
+    assert totals(cases(_measured("faster", moves=False, staged=9.95))).regret == 0
+    assert totals(cases(_measured("faster", moves=False, staged=8.0))).regret == pytest.approx(0.25)
 
 
 def test_a_program_that_fails_at_home_by_itself_is_no_case() -> None:

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -200,7 +201,7 @@ def test_what_is_in_the_place_already_stays(tmp_path: Path, home: Path) -> None:
 
 
 def test_what_others_changed_meanwhile_is_kept(tmp_path: Path, home: Path) -> None:
-    source, known = tmp_path / "copy", stage.scan(str(home))
+    source, known = tmp_path / "copy", stage.scan(str(home), stage.in_memory(str(home)))
     stage.copy(str(home), str(source))
     before = stage.scan(str(source))
     (source / "plain").write_text("by the program")
@@ -208,6 +209,32 @@ def test_what_others_changed_meanwhile_is_kept(tmp_path: Path, home: Path) -> No
     stage.apply(str(source), str(home), stage.changed(before, stage.scan(str(source))), known)
     assert (home / "plain").read_text() == "by the program"
     assert (home / "plain.tiercel-kept1").read_text() == "by another"
+
+
+def test_what_others_changed_in_memory_is_kept_though_its_time_stays() -> None:
+    """tmpfs does not record the time of a write through a mapping: here the time is put back."""
+    if not stage.in_memory("/dev/shm"):
+        pytest.skip("/dev/shm is not in memory")
+    with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="tiercel-test-") as name:
+        home, place = Path(name, "home"), Path(name, "place")
+        home.mkdir()
+        (home / "data").write_text("before")
+        known, before = stage.copy_in(str(home), str(place), True, True)
+        (place / "data").write_text("by the program")
+        facts = (home / "data").stat()
+        (home / "data").write_text("others")  # of the same size
+        os.utime(home / "data", ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        stage.apply(str(place), str(home), stage.changed(before, stage.scan(str(place), True)), known)
+        assert (home / "data").read_text() == "by the program"
+        assert (home / "data.tiercel-kept1").read_text() == "others"
+
+
+def test_all_names_of_a_written_file_are_changed() -> None:
+    """As bindfs shows a file (inode 7) that was written as `a`: its other name keeps its attributes."""
+    other = [0o100644, 8, 3, 100, 100]
+    before = {"": [0o40755, 0, 0, {}], "a": [0o100644, 7, 3, 100, 100], "b": [0o100644, 7, 3, 100, 100]}
+    now = {**before, "a": [0o100644, 7, 5, 200, 200], "c": other}
+    assert stage.changed({**before, "c": other}, now) == {"a", "b"}
 
 
 def test_a_file_that_another_process_writes_is_refused(tmp_path: Path, home: Path) -> None:

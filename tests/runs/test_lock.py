@@ -77,6 +77,16 @@ def test_without_flock_the_lock_is_this_nodes(
         pass
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_project_of_another_user_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir(mode=0o555)
+    with (
+        pytest.raises(UserError, match=r"results/.lock: cannot be written: .*tiercel init"),
+        SiteLock(tmp_path / "results"),
+    ):
+        pass
+
+
 def test_other_errors_are_not_taken_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks.fcntl, "flock", NoLocks(tmp_path, errno.EIO).flock)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)), SiteLock(tmp_path / "results"):

@@ -19,7 +19,7 @@ from tiercel.advice import seen
 from tiercel.advice.answer import Advice, Result
 from tiercel.advice.bench import HOME, Bench, Candidate, Trial, resident, timed_script
 from tiercel.advice.isolation import no_isolation
-from tiercel.advice.measure import RUNS, SECONDS, Measuring
+from tiercel.advice.measure import Measuring
 from tiercel.advice.stdin import Input
 from tiercel.advice.workset import Folder, after_trace, first_folders, parts_of, sized
 from tiercel.errors import RunFailed, UserError
@@ -112,8 +112,8 @@ def advise(
         else:
             for result in _placements(site, bench.folders, options):
                 advice.results[result.candidate.name] = result
-            wanted = began + (RUNS * first.seconds + SECONDS if options.minutes is None else minutes * 60)
-            measuring = Measuring(bench, advice, began + minutes * 60, wanted, parts, progress, options.seed,
+            soon = began if options.minutes is None else None
+            measuring = Measuring(bench, advice, began + minutes * 60, soon, parts, progress, options.seed,
                                   code=first.code or 0, script=timed_script(Path(place)))  # fmt: skip
             try:
                 advice = measuring.measure(first)
@@ -160,6 +160,12 @@ def command_of(program: Sequence[str], site: Site, options: Options) -> tuple[li
                 f"{name}: leave it and its options out: -n {options.processes} -- PROGRAM ARGUMENTS"
             )
     own_program(argv[0])
+    if site.launcher == "srun" and "SLURM_JOB_ID" not in os.environ:
+        raise UserError(
+            f"-n {options.processes}: this is no Slurm job, and each run would wait in the queue: "
+            f"put the command into a batch script (sbatch --nodes={options.nodes} "
+            f"--ntasks={options.processes})"
+        )
     launcher = resolve(site.launcher, site.launcher_options)
     if missing := launcher.missing():
         raise UserError(f"-n {options.processes}: {missing}")
@@ -273,8 +279,17 @@ def _placements(site: Site, folders: Sequence[Folder], options: Options) -> list
             result.why_not = str(error)
         if options.nodes > 1 and not storage.shared:
             result.why_not = f"node-local: each of the {options.nodes} nodes would see files of its own"
+        elif options.processes and site.launcher == "srun" and not storage.shared and not _on_node():
+            result.why_not = (
+                f"node-local, and {os.uname().nodename} is no node of the job: use a batch script (sbatch)"
+            )
         found.append(result)
     return found
+
+
+def _on_node() -> bool:
+    """Return whether this process runs on a node of its Slurm job, not in a shell that `salloc` started."""
+    return "SLURMD_NODENAME" in os.environ
 
 
 def _outside(folders: Sequence[str]) -> list[str]:

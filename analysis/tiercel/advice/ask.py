@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tiercel.advice.advise import Options, advise, command_of
 from tiercel.advice.answer import Advice
+from tiercel.advice.document import answer_folder
 from tiercel.advice.estimate import estimate
 from tiercel.errors import UserError
 from tiercel.programs import own_program
@@ -27,7 +28,7 @@ def ask(
     """Return advice on a program, or on the one of a trace. `once`: run it in place, traced in full, and
     replay that.
 
-    `folder` takes the trace of `once`. UserError for what cannot be answered.
+    `folder` takes the answer, and the trace of `once`. UserError for what cannot be answered.
     """
     root = project_root()
     machine, results = load_site(site, root), results_folder(root, site)
@@ -41,7 +42,7 @@ def ask(
     )
     if frame is None and not once:
         command_of(program, machine, options)
-    with SiteLock(results) as lock:
+    with SiteLock(results) as lock, answer_folder(folder):
         inherit = (lock.descriptor,)
         if frame is not None:
             why = "it was asked of a trace"

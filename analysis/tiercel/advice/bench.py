@@ -7,14 +7,17 @@ the code of the staging script (`placement/stage.py`).
 
 from __future__ import annotations
 
+import fcntl
 import os
+import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import IO
 
@@ -30,7 +33,11 @@ from tiercel.site.model import Site, Stack
 
 #: Outputs up to so many bytes are compared by content, larger ones by size.
 _COMPARED = 256 << 20
+#: A copy that takes up to so many seconds is made for each run; of another one, what the last run changed.
+_QUICK_S = 0.25
 HOME = "home"
+#: ioctl requests of <linux/fs.h> for a file's flags, and the flag of a folder whose folders are spread.
+_GET_FLAGS, _SET_FLAGS, _TOP_FOLDER = 0x80086601, 0x40086602, 0x00020000
 
 
 @dataclass(frozen=True)
@@ -64,20 +71,62 @@ class Trial:
 
 @dataclass
 class _Copy:
-    """A copy of a folder as it is kept between trials, with the scan of its state before the program."""
+    """A copy of a folder as it is kept between trials, with the scan of its state before the program.
+
+    One that takes little time is made anew for each run. What depends on where its files happen to lie
+    differs from run to run then, as it does from today to next week, and is in the stated interval.
+    """
 
     source: str
-    place: str
+    base: str
+    """`place` is this, with a random word after it: ext4 chooses a part of the disk by a folder's name."""
+    quick: bool = True
     scan: dict[str, list[object]] = field(default_factory=dict)
+    fresh: set[str] = field(default_factory=set)
+    """What was copied since the last run, below `place`."""
+    _aside: int = 0
+
+    def __post_init__(self) -> None:
+        self.place = f"{self.base}-{token_hex(4)}"
+
+    def leave(self) -> None:
+        """Set the whole copy aside; the next one lies elsewhere."""
+        self.set_aside({""})
+        self.place = f"{self.base}-{token_hex(4)}"
 
     def restore(self, limit: float | None = None) -> None:
         """Make the copy equal to the original again."""
-        if not self.scan:
-            stage.remove(self.place)
+        if not self.scan or self.quick:
+            self.leave()
+            began = time.monotonic()
             stage.copy(self.source, self.place, limit)
+            self.quick = time.monotonic() - began <= _QUICK_S
+            self.scan = self.now()
+            self.fresh |= self.scan.keys()
         else:
-            stage.apply(self.source, self.place, stage.changed(self.scan, self.now()))
-        self.scan = self.now()
+            changed = stage.changed(self.scan, self.now())
+            self.set_aside(changed - {""})
+            stage.apply(self.source, self.place, changed)
+            self.scan = self.now()
+            self.fresh |= changed & self.scan.keys()
+
+    def set_aside(self, names: Collection[str]) -> None:
+        """Move `names`, which are to be replaced, out of the way: they are removed with all copies.
+
+        Removing them now would slow the next run down: ext4 gives inode numbers that were freed in the last
+        minutes to no new file, and looks at each of them for every file that is made (`recently_deleted` in
+        fs/ext4/ialloc.c).
+        """
+        moved = ""
+        for name in sorted(names):
+            path = stage.at(self.place, name)
+            kept = os.path.isdir(path) and os.path.isdir(stage.at(self.source, name))  # noqa: PTH112
+            if (moved and name.startswith(moved)) or not os.path.lexists(path) or (kept and name):
+                continue
+            moved, self._aside = f"{name}/", self._aside + 1
+            with suppress(OSError):  # in a folder without write permission: `stage.apply` replaces it
+                os.rename(path, f"{self.base}.old{self._aside}")  # noqa: PTH104
+                _empty(f"{self.base}.old{self._aside}")
 
     def now(self) -> dict[str, list[object]]:
         return stage.scan(self.place, stage.in_memory(os.path.dirname(self.place)))  # noqa: PTH120
@@ -127,7 +176,7 @@ class Bench:
         """
         copy_in = self._prepare(candidate, copies, copy_limit)
         placed = [self._copy(path, candidate) for path in self._paths(candidate)]
-        self._settle([copy.place for copy in placed])
+        self._settle(placed)
         done, last_line = self._run(placed, timeout, log)
         if done.failed:
             raise RunFailed(f"{self.argv[0]}: does not start: {done.failed}")
@@ -154,8 +203,8 @@ class Bench:
         assert storage is not None
         kept = self._copies.get((path, storage))
         if kept is None:
-            place = self._root(storage) / f"{len(self._copies)}"
-            kept = self._copies[path, storage] = _Copy(path, str(place))
+            base = self._root(storage) / f"{len(self._copies)}"
+            kept = self._copies[path, storage] = _Copy(path, str(base))
         return kept
 
     def _root(self, storage: str) -> Path:
@@ -168,6 +217,7 @@ class Bench:
             scratch = Scratch(stack, f"advise-{os.uname().nodename}-{os.getpid()}")
             self._guard(scratch.data.parent)
             self._exits.enter_context(scratch)
+            _spread(scratch.data)
             self._roots[storage] = scratch.data
         return self._roots[storage]
 
@@ -177,12 +227,13 @@ class Bench:
             copy = self._copy(path, candidate)
             try:
                 if copies and path in candidate.places:
-                    stage.remove(copy.place)
+                    copy.leave()
                     if self.cold:
-                        _evict(path)
+                        _evict(_files(path))
                     began = time.monotonic()
                     _, copy.scan = stage.copy_in(path, copy.place, True, True, limit)
                     taken = (taken or 0.0) + time.monotonic() - began
+                    copy.fresh |= copy.scan.keys()
                 else:
                     copy.restore(limit)
             except TimeoutError:
@@ -218,16 +269,21 @@ class Bench:
                 raise RunFailed(f"copying out: {error}") from None
         return taken
 
-    def _settle(self, places: Sequence[str]) -> None:
-        """Write the copies out; then drop them from the page cache (cold), or read them into it."""
-        for place in places:
-            if not stage.in_memory(os.path.dirname(place)):  # noqa: PTH120
-                pagecache.sync_filesystem(os.path.dirname(place))  # noqa: PTH120
-        for place in places:
-            if self.cold:
-                _evict(place)
-            else:
-                _read(place)
+    def _settle(self, placed: Sequence[_Copy]) -> None:
+        """Write the copies out; then drop them from the page cache (cold), or read them into it (warm).
+
+        A warm file was read from the storage, not written just before: the pages that a write leaves are
+        grouped otherwise, and writing to them through a mapping takes longer.
+        """
+        for copy in placed:
+            if not stage.in_memory(os.path.dirname(copy.place)):  # noqa: PTH120
+                pagecache.sync_filesystem(os.path.dirname(copy.place))  # noqa: PTH120
+        for copy in placed:
+            files = _files(copy.place)
+            _evict(files if self.cold else [f for f in files if f[len(copy.place) + 1 :] in copy.fresh])
+            copy.fresh.clear()
+            if not self.cold:
+                _read(files)
 
     # -- the program -----------------------------------------------------------------------------------------
 
@@ -278,18 +334,42 @@ def _files(place: str) -> list[str]:
     return [p for p in paths if os.path.isfile(p) and not os.path.islink(p)]  # noqa: PTH113, PTH114
 
 
-def _evict(place: str) -> None:
-    for path in _files(place):
+def _empty(path: str) -> None:
+    """Free the space of files that are set aside, but of those that have other names."""
+    for file in _files(path):
+        with suppress(OSError):
+            if os.lstat(file).st_nlink == 1:
+                os.truncate(file, 0)
+
+
+def _evict(files: Sequence[str]) -> None:
+    for path in files:
         with suppress(OSError):
             pagecache.evict([path])
 
 
-def _read(place: str) -> None:
+def _read(files: Sequence[str]) -> None:
     left = 4 << 30
-    for path in _files(place):
+    for path in files:
         with suppress(OSError), Path(path).open("rb", 0) as file:
             while left > 0 and (block := file.read(1 << 20)):
                 left -= len(block)
+
+
+def _spread(folder: Path) -> None:
+    """Have ext4 give each folder in `folder` a part of the disk of its own (`chattr +T`).
+
+    Near the user's other folders many inode numbers may have been freed lately, by a trial before this one,
+    too (`_Copy.set_aside`). Other file systems refuse the flag, or ignore it.
+    """
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            flags = bytearray(struct.calcsize("l"))
+            fcntl.ioctl(opened, _GET_FLAGS, flags)
+            fcntl.ioctl(opened, _SET_FLAGS, struct.pack("l", struct.unpack("l", flags)[0] | _TOP_FOLDER))
+        finally:
+            os.close(opened)
 
 
 def timed_script(folder: Path) -> Callable[[], float]:

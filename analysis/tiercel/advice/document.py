@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -121,10 +125,35 @@ def _number(value: float) -> float | None:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def answer_folder(folder: Path | None) -> Iterator[None]:
+    """Make the folder of an answer before anything is measured, and remove it where there is no answer.
+
+    UserError where it cannot be made or written to.
+    """
+    if folder is None:
+        yield
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise UserError(
+            f"{folder}: the answer cannot be written there: {error.strerror}. Name another folder with "
+            "--output"
+        ) from None
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # it holds something
+            folder.rmdir()
+        raise
+
+
 def write(advice: Advice, folder: Path) -> Path:
     """Write ``advice.json`` into `folder`; return its path."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(document(advice), indent=1) + "\n"
         return write_text(folder / "advice.json", text, errors="surrogateescape")
     except OSError as error:

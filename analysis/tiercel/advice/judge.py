@@ -1,7 +1,13 @@
 """What the trials of a storage say against those at home: how many times faster, how sure that is.
 
 Both samples are logarithms of measured seconds. The stated interval is one in which another comparison of
-`AGAIN` runs each lies (a prediction interval; G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991).
+`AGAIN` runs each lies (a prediction interval; G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991), made
+on another day: two kinds of variance add up,
+
+- between runs, seen in this session: s^2 (1/n + 1/m + 2/AGAIN) of n and m runs;
+- between sessions, `SESSION_SD`^2, which one session cannot show and more runs do not reduce.
+
+The degrees of freedom are Satterthwaite's: the second variance is known, the first is estimated.
 A storage is faster only if all of that interval is above 1 and Student's t test, corrected for the number of
 storages (Bonferroni), agrees. An interval that is wider than `WIDEST` decides nothing else.
 """
@@ -26,8 +32,12 @@ AGAIN = 3
 WIDEST = 5.0
 #: Rounds of one measurement, at most.
 MOST = 12
-#: The least standard deviation (of logarithms) between runs that is believed: a few equal runs prove no less.
-_CLAIM_SD, _STATED_SD = 0.02, 0.06
+#: By what the ratio of two storages differs from session to session (standard deviation of logarithms). On
+#: average over programs it is 0.02 on a machine with little other load; of single programs up to three times
+#: that (`python -m benchmarks.advise` measures it).
+SESSION_SD = 0.06
+#: The least standard deviation between runs that is believed: a few equal runs prove no less.
+_CLAIM_SD = 0.02
 _ALPHA = 0.05
 #: Copying another time may take so many times as long.
 _COPYING = 1.25
@@ -96,7 +106,7 @@ def _decided(
     """Return the interval and the outcome for a difference of logarithms; `least`: with more of copying."""
     freedom, variance = at_home + there - 2, 1 / at_home + 1 / there
     claim = t_bound(_ALPHA / 2 / among, freedom) * max(spread, _CLAIM_SD) * math.sqrt(variance)
-    again = t_bound(_ALPHA / 2, freedom) * max(spread, _STATED_SD) * math.sqrt(variance + 2 / AGAIN)
+    again = prediction(spread, at_home, there)
     ratio = Span(math.exp(centre), math.exp(least - again), math.exp(centre + again))
     if least - max(claim, again) > 0 and centre > math.log1p(WORTH):
         return ratio, "faster"
@@ -105,6 +115,15 @@ def _decided(
     if centre + claim < 0:
         return ratio, "slower"
     return ratio, "same" if centre + claim < 2 * math.log1p(WORTH) else "not decided"
+
+
+def prediction(spread: float, at_home: int, there: int) -> float:
+    """Return half the width of the interval (of logarithms) in which a comparison of `AGAIN` runs each on
+    another day lies. `spread`: standard deviation between the `at_home` + `there` runs of this session."""
+    runs = spread**2 * (1 / at_home + 1 / there + 2 / AGAIN)
+    both = runs + SESSION_SD**2
+    freedom = (at_home + there - 2) * (both / runs) ** 2 if runs else math.inf
+    return t_bound(_ALPHA / 2, min(freedom, 1e6)) * math.sqrt(both)
 
 
 def spread_of(seconds: Sequence[float]) -> float:

@@ -16,8 +16,9 @@ from tiercel.advice.workset import Part, stage_size
 from tiercel.errors import RunFailed
 
 Progress = Callable[[str], None]
-#: Rounds before an answer.
-LEAST = 2
+#: Rounds before an answer, and before one that ends the measurement while there is time: two runs of each may
+#: agree by chance, and the measurement would end whenever they do.
+LEAST, _CERTAIN = 2, 3
 #: A placement is given up when its first run takes so many times as long as home's, and a second more.
 _TOO_SLOW, _PATIENCE_S = 1.5, 1.0
 #: It is left, too, when that run takes so many times as long, and half a second more: one run says little.
@@ -35,12 +36,13 @@ RUNS, SECONDS = 10.0, 5.0
 
 @dataclass
 class Measuring:
-    """The state of one measurement. `limit`: the time at which it ends; `wanted`: rather by then."""
+    """The state of one measurement. `limit`: the time at which it ends. `began`: when it should have ended
+    `RUNS` runs and `SECONDS` after; None: only `limit` counts."""
 
     bench: Bench
     advice: Advice
     limit: float
-    wanted: float
+    began: float | None
     parts: Sequence[Part]
     progress: Progress
     seed: int = 1
@@ -57,7 +59,7 @@ class Measuring:
         """Try every placement; return the advice. Ctrl-C keeps what is known after two rounds."""
         try:
             self._first_runs(first)
-            self._rounds()
+            self._rounds(first)
         except KeyboardInterrupt:
             if not self.advice.judged or len(self.results[HOME].trials) < LEAST:
                 raise
@@ -74,16 +76,31 @@ class Measuring:
             self._try(result, _TOO_SLOW * first.seconds + _PATIENCE_S, first.seconds, keep=False)
         self.advice.script_runs.append(self.script())
 
-    def _rounds(self) -> None:
+    def _wanted(self, first: Trial) -> float:
+        """Return the time at which the answer should be there. The first run may have been traced."""
+        if self.began is None:
+            return self.limit
+        run = min([first.seconds, *self.results[HOME].seconds])
+        return min(self.limit, self.began + RUNS * run + SECONDS)
+
+    def _rounds(self, first: Trial) -> None:
         longest = 0.0
         for number in range(MOST):
             now = time.monotonic()
-            enough = len(self.results[HOME].trials) >= LEAST
-            if enough and (self._settled() or now + longest > self.wanted):
+            rounds = len(self.results[HOME].trials)
+            if (rounds >= _CERTAIN and self._settled()) or (
+                rounds >= LEAST and now + longest > self._wanted(first)
+            ):
                 break
             if number and now + longest > self.limit:
                 break
             active = self._active()
+            if (
+                number
+                and not any(r.trials for r in self.results.values() if r.candidate.name != HOME)
+                and len(active) == 1
+            ):
+                break  # there is nothing to compare with
             random.Random(f"advise:{self.seed}:{number}").shuffle(active)
             for result in active:
                 at_home = self.results[HOME].seconds
@@ -94,7 +111,7 @@ class Measuring:
             self._leave_behind()
             self.advice.script_runs.append(self.script())
             longest = max(longest, time.monotonic() - now)
-            if number == 0 and time.monotonic() + 2 * longest < self.wanted:
+            if number == 0 and time.monotonic() + 2 * longest < self._wanted(first):
                 self._add_part()
 
     def _active(self) -> list[Result]:

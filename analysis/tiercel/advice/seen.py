@@ -17,7 +17,7 @@ from tiercel.placement.groups import SYSTEM_FOLDERS
 
 #: Files that programs are made of.
 PROGRAM_FILES = re.compile(
-    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/__pycache__/|\.so(?:\.\d+)*$|\.pyc$|/\.pyenv/|/\.venv/|/conda/"
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/__pycache__/|\.so(?:\.[^/]+)?$|\.pyc$|/\.pyenv/|/\.venv/|/conda/|/\.rustup/"
 )
 _CALLS = [
     "?open", "openat", "?openat2", "?creat", "?mkdir", "mkdirat", "?rename", "renameat", "?renameat2",

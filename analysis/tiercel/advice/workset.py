@@ -165,15 +165,18 @@ def after_trace(
 
 
 def _together(folders: set[str], read: dict[str, int]) -> list[str]:
-    """Return folders of inputs, those that lie side by side as the one around them."""
-    if len(folders) < 2:
-        return sorted(folders)
-    around = os.path.commonpath(sorted(folders))
-    if shared(around):
-        return sorted(folders)
-    return (
-        [around] if stage_size(around) <= 4 * sum(read[f] for f in folders) + (64 << 20) else sorted(folders)
-    )
+    """Return folders of inputs, those that lie side by side as the one around them. Folders of which the
+    program reads little are left out."""
+    if len(folders) > 1:
+        around = os.path.commonpath(sorted(folders))
+        if not shared(around) and _mostly(around, sum(read[f] for f in folders)):
+            return [around]
+    return sorted(f for f in folders if _mostly(f, read[f]))
+
+
+def _mostly(folder: str, read: int) -> bool:
+    """Return whether copying a folder of inputs copies little that the program does not read."""
+    return stage_size(folder) <= 4 * read + (64 << 20)
 
 
 def stage_size(folder: str) -> int:

@@ -118,8 +118,13 @@ def size_of(root: str) -> int:
 
 
 def changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> set[str]:
-    """Return the paths that differ between two scans."""
-    return {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+    """Return the paths that differ between two scans, with the other names of files that were written.
+
+    FUSE file systems (bindfs) keep attributes for each name: after a write, the others look unchanged.
+    """
+    found = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+    written = {now[name][1] for name in found & now.keys() if len(now[name]) > 4}
+    return found | {name for name, seen in now.items() if len(seen) > 4 and seen[1] in written}
 
 
 def copy(source: str, target: str, stop_after: float | None = None) -> None:
@@ -259,12 +264,17 @@ def apply(
         parent = name.rpartition("/")[0]
         if os.path.isdir(at(source, parent)):
             facts[parent] = _facts(at(source, parent))
-    times = None if known is None else {n: known[n][2:4] for n in paths if len(known.get(n, ())) > 4}
+    times = None if known is None else {n: _content(known[n]) for n in paths if len(known.get(n, ())) > 4}
     journal = {"gone": gone, "folders": folders, "puts": puts, "facts": facts, "known": times, "done": done}
     with open(f"{incoming}/journal.new", "w", encoding="ascii") as file:
         json.dump(journal, file)
     os.rename(f"{incoming}/journal.new", f"{incoming}/journal")
     finish(target)
+
+
+def _content(seen: Sequence[Any]) -> list[Any]:
+    """Return what of a scan tells of a file's content: size, time and, on tmpfs, digest."""
+    return [*seen[2:4], *seen[5:]]
 
 
 def _facts(folder: str) -> list[object]:
@@ -339,7 +349,7 @@ def _clear(path: str, name: str, known: Mapping[str, Any] | None, replaced: bool
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-    elif known is None or known.get(name) == [seen.st_size, seen.st_mtime_ns]:
+    elif known is None or known.get(name) == _content(scan(path, in_memory(path))[""]):
         if not replaced:
             os.unlink(path)
         return
@@ -578,7 +588,7 @@ def copy_in(
 ) -> tuple[Scan, Scan]:
     """Copy one home to its place; return the scans of both. Nothing is left of a copy that fails."""
     os.makedirs(os.path.dirname(place), exist_ok=True)
-    known = scan(home)
+    known = scan(home, in_memory(home))
     needed = size_of(home) if brings_in and known else 0
     space = os.statvfs(os.path.dirname(place))
     if needed > space.f_bavail * space.f_frsize:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -33,6 +34,9 @@ class Dpkg(Program):
     _count = 300
 
     needs = ("dpkg", "dpkg-deb dpkg")
+
+    def missing(self) -> str | None:
+        return "dpkg unpacks only as root (it sets owners)" if os.geteuid() else super().missing()
 
     def make(self, folder: Path) -> None:
         database = folder / "root/var/lib/dpkg"
