@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
     IO_KINDS,
@@ -66,10 +66,10 @@ def _long(frame: IOFrame) -> Iterator[str]:
             "no number that depends on time holds"
         )
     elif frame.job_time > _DAY and len(frame):
-        parts = frame.query(
-            f"SELECT count(DISTINCT floor(time / {frame.job_time / _PARTS!r})) AS n FROM events"
+        [(busy,)] = frame.rows(
+            f"SELECT count(DISTINCT floor(time / {frame.job_time / _PARTS!r})) FROM events"
         )
-        if (busy := int(parts["n"].iloc[0])) <= _FEW:
+        if busy <= _FEW:
             yield (
                 f"in {_PARTS - busy} of {_PARTS} parts of {frame.job_time / _DAY:.1f} days nothing "
                 f"happens: times may "
@@ -147,12 +147,12 @@ def _moved(frame: IOFrame) -> dict[str, tuple[float, float]]:
             )
             found[api] = read, written
     if not found and len(frame):
-        table = frame.query(
+        rows = frame.rows(
             "SELECT api, coalesce(sum(size) FILTER (kind = 'read'), 0)::DOUBLE AS read, "
             "coalesce(sum(size) FILTER (kind = 'write'), 0)::DOUBLE AS written "
             f"FROM events WHERE {IS_DATA} GROUP BY api HAVING count(*) FILTER ({UNSIZED}) = 0"
         )
-        found = {row["api"]: (row["read"], row["written"]) for row in table.to_dict("records")}
+        found = {api: (read, written) for api, read, written in rows}
     return {api: both for api, both in found.items() if not np.isnan(sum(both))}
 
 

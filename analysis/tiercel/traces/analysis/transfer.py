@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.traces.analysis.common import IS_DATA, IS_IO, layer_of, seconds_of, with_units
 from tiercel.traces.analysis.counters import only_data
 
@@ -22,17 +22,24 @@ def transfer_sizes(
     Sizes are in bins of powers of two: `size` is the lower end, so 4096 holds 4096 to 8191 bytes; 0 holds
     calls that moved nothing. `median_duration` and `bandwidth` are those of the calls of a bin.
     """
-    layer = layer_of(frame, api)
-    table = frame.select(rank, filter).query(
+    rows = transfer_rows(frame.select(rank, filter), layer_of(frame, api))
+    columns = ["kind", "size", "calls", "bytes", "time", "median_duration", "bandwidth"]
+    table = pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(columns[4:], "float64"))
+    units = {"bytes": "B", "time": "s", "median_duration": "s", "bandwidth": "B/s"}
+    return with_units(table.set_index(["kind", "size"]), units)
+
+
+def transfer_rows(frame: IOFrame, layer: str) -> list[dict[str, Any]]:
+    """Return the rows of `transfer_sizes`; None where no call of a bin has a duration."""
+    names = ("kind", "size", "calls", "bytes", "time", "median_duration")
+    rows = frame.rows(
         "SELECT kind, CASE WHEN size > 0 THEN (2 ** floor(log2(size)))::BIGINT ELSE 0 END AS low, "
         "count(*) AS calls, sum(size)::BIGINT AS bytes, sum(duration) AS time, "
         "approx_quantile(duration, 0.5) AS median_duration FROM events "
         f"WHERE {IS_DATA} AND api = '{layer}' AND size IS NOT NULL GROUP BY ALL ORDER BY ALL"
     )
-    table = table.rename(columns={"low": "size"})
-    table["bandwidth"] = table["bytes"] / table["time"].where(table["time"] > 0)
-    units = {"bytes": "B", "time": "s", "median_duration": "s", "bandwidth": "B/s"}
-    return with_units(table.set_index(["kind", "size"]), units)
+    found = [dict(zip(names, row, strict=True)) for row in rows]
+    return [row | {"bandwidth": row["bytes"] / row["time"] if row["time"] else None} for row in found]
 
 
 def metadata_share(

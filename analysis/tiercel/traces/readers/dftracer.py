@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from tiercel.errors import UserError
 from tiercel.traces import cluster, store
+from tiercel.traces.arrays import to_arrow, to_words
 from tiercel.traces.calls import api_of, kind_of
 from tiercel.traces.readers import scan
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
@@ -295,10 +296,10 @@ class _Reading:
             "thread": _nullable(columns["tid"].copy()),
             "rank": self._rank_column(columns, head),
             "host": self._dictionary("host", host, self._words.hosts, columns["pid"]),
-            "function": _dictionary(columns["name"].astype(np.int32), self._words.names),
-            "category": _dictionary(columns["cat"].astype(np.int32), self._words.categories),
-            "api": _dictionary(apis, _API_WORDS),
-            "kind": _dictionary(kinds, KINDS),
+            "function": to_words(columns["name"].astype(np.int32), self._words.names),
+            "category": to_words(columns["cat"].astype(np.int32), self._words.categories),
+            "api": to_words(apis, _API_WORDS),
+            "kind": to_words(kinds, KINDS),
             "file": self._dictionary("file", file, self._words.files, columns["pid"]),
             "offset": _nullable(offsets),
             "size": _nullable(sizes),
@@ -370,7 +371,7 @@ class _Reading:
                 torn[place] = rows, hashes.by_row(word, rows, processes[rows])
         if torn:
             places, found = replace_torn(places, torn, found)
-        return _dictionary(places, found)
+        return to_words(places, found)
 
     def _renames(self) -> dict[str, dict[str, str]]:
         later = {}
@@ -554,19 +555,13 @@ def _moves(kinds: Any) -> Any:
 def _failed(returned: Ints, kinds: Any) -> pa.Array:
     """Return whether reads and writes failed; of other calls it is not told (some return no number)."""
     told = _moves(kinds) & (returned != MISSING)
-    return pa.array(returned < 0, mask=~told)
+    return to_arrow(returned < 0, ~told)
 
 
 def _nullable(values: Ints) -> pa.Array:
-    gone = values == MISSING
-    return pa.array(values, mask=gone) if gone.any() else pa.array(values)
+    return to_arrow(values, values == MISSING)
 
 
 def _small(values: Ints) -> Ints:
     """Return `values`, missing where they do not fit into 32 bits."""
     return np.where(np.abs(values) < 2**31, values, MISSING)
-
-
-def _dictionary(codes: Any, words: Sequence[str]) -> pa.DictionaryArray:
-    indices = pa.array(codes, pa.int32(), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
