@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tiercel.traces.arrays import to_arrow, to_numpy, to_words
@@ -352,7 +351,7 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(array.type):
             words = array.dictionary.cast(pa.string())
             return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), words)
-        return pc.dictionary_encode(array.cast(pa.string()))
+        return array.cast(pa.string()).dictionary_encode()
     return array.cast(kind)
 
 
