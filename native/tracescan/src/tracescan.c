@@ -1,7 +1,5 @@
 #include "tracescan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef __SSE2__
@@ -413,7 +411,12 @@ typedef struct {
 struct scanner {
     shape event_shape, argument_shape;
     table tables[TABLES];
-    wordlist metadata;
+    struct {
+        wordlist words;
+        int64_t *numbers;
+        size_t room;
+    } notes[NOTES];
+    int64_t metadata;
     positions positions;
     int64_t *columns[COLUMNS];
     size_t rows, room;
@@ -547,14 +550,23 @@ static int add_metadata(scanner *s, const value *event, const value *args) {
     const value *words[3] = {&event[E_NAME], &args[A_VALUE], &args[A_NAME]};
     for (int i = 0; i < 3; i++)
         if (words[i]->kind == BAD) return LINE_LOST;
-    for (int i = 0; i < 3; i++)
-        if (add_word(&s->metadata, words[i]->text, words[i]->kind == ABSENT ? 0 : words[i]->length)) return NO_MEMORY;
-    int64_t numbers[2] = {number(&event[E_PID]), (int64_t)s->rows};
-    for (int i = 0; i < 2; i++) {
-        char text[24];
-        int length = snprintf(text, sizeof text, "%" PRId64, numbers[i]);
-        if (add_word(&s->metadata, text, (size_t)length)) return NO_MEMORY;
+    s->metadata++;
+    const char *name = words[0]->text;
+    if (words[0]->length != 2 || name[1] != 'H') return LINE_READ;
+    int which = name[0] == 'H' ? NOTE_HOST : name[0] == 'F' ? NOTE_FILE : name[0] == 'S' ? NOTE_TEXT : NOTES;
+    if (which == NOTES) return LINE_READ;
+    wordlist *list = &s->notes[which].words;
+    if (list->count == s->notes[which].room) {
+        size_t room = s->notes[which].room * 2 + 256;
+        int64_t *numbers = realloc(s->notes[which].numbers, room * sizeof *numbers);
+        if (!numbers) return NO_MEMORY;
+        s->notes[which].numbers = numbers;
+        s->notes[which].room = room;
     }
+    s->notes[which].numbers[list->count] = number(&event[E_PID]);
+    s->notes[which].numbers[list->count + 1] = (int64_t)s->rows;
+    for (int i = 1; i < 3; i++)
+        if (add_word(list, words[i]->text, words[i]->kind == ABSENT ? 0 : words[i]->length)) return NO_MEMORY;
     return LINE_READ;
 }
 
@@ -575,7 +587,8 @@ int tracescan_scan(scanner *s, const char *data, size_t length, scan_report *rep
     const char *at = data, *end = data + length;
     memset(report, 0, sizeof *report);
     s->rows = 0;
-    s->metadata.used = s->metadata.count = 0;
+    s->metadata = 0;
+    for (int i = 0; i < NOTES; i++) s->notes[i].words.used = s->notes[i].words.count = 0;
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *begin = at, *close = stop ? stop : end;
@@ -592,7 +605,7 @@ int tracescan_scan(scanner *s, const char *data, size_t length, scan_report *rep
         at = stop ? stop + 1 : end;
     }
     report->rows = (int64_t)s->rows;
-    report->metadata = (int64_t)s->metadata.count / METADATA_WORDS;
+    report->metadata = s->metadata;
     return 0;
 }
 
@@ -671,8 +684,11 @@ void tracescan_free(scanner *s) {
         free(s->tables[i].slots);
     }
     for (int i = 0; i < COLUMNS; i++) free(s->columns[i]);
-    free(s->metadata.bytes);
-    free(s->metadata.ends);
+    for (int i = 0; i < NOTES; i++) {
+        free(s->notes[i].words.bytes);
+        free(s->notes[i].words.ends);
+        free(s->notes[i].numbers);
+    }
     free(s->positions.slots);
     free(s);
 }
@@ -686,8 +702,9 @@ int64_t tracescan_words(const scanner *s, int which, const char **bytes, const i
     return (int64_t)w->count;
 }
 
-int64_t tracescan_metadata(const scanner *s, const char **bytes, const int64_t **ends) {
-    *bytes = s->metadata.bytes;
-    *ends = s->metadata.ends;
-    return (int64_t)s->metadata.count;
+int64_t tracescan_notes(const scanner *s, int which, const char **bytes, const int64_t **ends, const int64_t **numbers) {
+    *bytes = s->notes[which].words.bytes;
+    *ends = s->notes[which].words.ends;
+    *numbers = s->notes[which].numbers;
+    return (int64_t)s->notes[which].words.count / 2;
 }

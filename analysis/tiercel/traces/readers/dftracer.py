@@ -258,7 +258,7 @@ class _Reading:
             block = self._scanner.scan(text)
             self._words.grow()
             for name, hashes in self.hashes.items():
-                hashes.learn([note for note in block.metadata if note.name == name])
+                hashes.learn(block.notes.get(name))
             lost_lines += block.lost_lines
             lost_bytes += block.lost_bytes
             unfinished = block.unfinished
@@ -360,10 +360,11 @@ class _Reading:
         used, inverse = _unique(codes)
         start = 1 if used[0] < 0 else 0  # -1: no word
         places = (inverse - start).astype(np.int32)
-        hashed = [words[code] for code in used[start:].tolist()]
+        hashed = list(map(words.__getitem__, used[start:].tolist()))
         known = hashes.words
-        found = [known.get(word, word) for word in hashed]
-        self.placeholders[table].update(w for w in hashed if w not in known and not w.startswith("/"))
+        found = list(map(known.get, hashed, hashed))
+        unknown = set(hashed).difference(known)
+        self.placeholders[table].update(w for w in unknown if not w.startswith("/"))
         torn = {}
         for place, word in enumerate(hashed if hashes.torn else ()):
             if word in hashes.torn:
