@@ -38,8 +38,8 @@ NOTES = ("HH", "FH", "SH")
 
 
 class Notes(NamedTuple):
-    """Metadata lines of one kind, in columns: in a process, from a row of the block on, a hash (one of `keys`)
-    stands for a name (one of `values`)."""
+    """Metadata lines of one kind, in columns: in a process, from a row of the block on, a hash (of `keys`)
+    stands for a name (of `values`)."""
 
     keys: list[str]
     values: list[str]
