@@ -122,7 +122,7 @@ def judged(times: npt.NDArray[np.float64]) -> tuple[list[float], list[str]]:
     middles = _medians_of_others(times)
     spreads = np.zeros(len(times))
     if len(times) >= _ENOUGH:
-        for middle in np.unique(middles):  # at most three
+        for middle in set(middles.tolist()):  # at most three
             mine = middles == middle
             spreads[mine] = 1.4826 * _medians_of_others(np.abs(times - middle))[mine]
     ratios, verdicts = [], []

@@ -304,8 +304,8 @@ class _Reading:
             "offset": _nullable(offsets),
             "size": _nullable(sizes),
             "failed": _failed(columns["ret"], kinds),
-            "epoch": _nullable(_small(columns["epoch"])),
-            "step": _nullable(_small(columns["step"])),
+            "epoch": _small(columns["epoch"]),
+            "step": _small(columns["step"]),
         }
 
     def _times(self, stamps: Ints) -> Any:
@@ -563,6 +563,6 @@ def _nullable(values: Ints) -> pa.Array:
     return to_arrow(values, values == MISSING)
 
 
-def _small(values: Ints) -> Ints:
+def _small(values: Ints) -> pa.Array:
     """Return `values`, missing where they do not fit into 32 bits."""
-    return np.where(np.abs(values) < 2**31, values, MISSING)
+    return to_arrow(values.astype(np.int32), (values >= 2**31) | (values <= -(2**31)))
