@@ -325,7 +325,7 @@ class IOFrame:
 
 
 def _read_counters(path: Path) -> pd.DataFrame:
-    table = pq.read_table(path)
+    table = pq.ParquetFile(path).read()  # read_table imports pyarrow.dataset
     # A name that the log lost is None; as a pandas string it would be a number (NaN).
     names = pd.Series(table.column("file").to_pylist(), dtype=object)
     read: pd.DataFrame = table.to_pandas().assign(file=names)

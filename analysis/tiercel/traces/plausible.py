@@ -36,8 +36,6 @@ _PARTS, _FEW = 100, 3
 _IDLE = 0.1
 #: What one layer moves beyond another's by so much is more than alignment, and more than a rounding.
 _BEYOND, _ENOUGH = 1.5, 1 << 20
-#: Threads are in calls beside each other: so many times what the processes had is out of reason.
-_THREADS = 100
 #: How the sizes of transfers, and durations, are recorded.
 _SIZES = {
     "dftracer": "; DFTracer records sizes and names with DFTRACER_INC_METADATA=1",
