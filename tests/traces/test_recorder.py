@@ -231,5 +231,5 @@ def test_a_call_that_ends_before_it_starts_has_no_duration(tmp_path: Path) -> No
     stamps[8:16] = struct.pack("<II", 100, 60)
     (folder / "0.ts").write_bytes(stamps)
     frame = IOFrame.from_recorder(folder)
-    assert any("1 duration" in warning for warning in frame.warnings)
+    assert any("1 impossible duration" in warning for warning in frame.warnings)
     assert frame.rows("SELECT count(*) FILTER (duration IS NULL) FROM events") == [(1,)]

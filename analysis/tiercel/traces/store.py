@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tiercel.pages.words import count
 from tiercel.traces.arrays import to_arrow, to_numpy, to_words
 from tiercel.traces.calls import api_of
 from tiercel.traces.kept import forget_answers, seal
@@ -196,13 +197,13 @@ class ParquetWriter:
         return arrays, len(arrays["time"])
 
     def unbelieved(self) -> list[str]:
-        """Return a sentence for each kind of number that could not be."""
+        """Return a sentence for each kind of impossible numbers."""
         said = []
         if lost := self._lost["time"]:
-            said.append(f"{lost} events are left out: their times cannot be")
+            said.append(f"{count(lost, 'event')} left out: impossible time")
         for name in ("duration", "size", "offset"):
             if lost := self._lost[name]:
-                said.append(f"{lost} {name}s cannot be (negative or out of reason): they are missing")
+                said.append(f"{count(lost, f'impossible {name}')} (negative or too large) treated as missing")
         return said
 
     def keep(self, name: str, table: pa.Table) -> None:
