@@ -15,8 +15,7 @@ from tiercel.deferred import pd
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
     IO_KINDS,
-    IS_DATA,
-    UNSIZED,
+    by_key,
     group_calls,
     totals,
 )
@@ -144,13 +143,12 @@ def _moved(frame: IOFrame) -> dict[str, tuple[float, float]]:
                 float(raw[f"{prefix}{name}"].sum(skipna=False)) for name in ("BYTES_READ", "BYTES_WRITTEN")
             )
             found[api] = read, written
-    if not found and len(frame):
-        rows = frame.rows(
-            "SELECT api, coalesce(sum(size) FILTER (kind = 'read'), 0)::DOUBLE AS read, "
-            "coalesce(sum(size) FILTER (kind = 'write'), 0)::DOUBLE AS written "
-            f"FROM events WHERE {IS_DATA} GROUP BY api HAVING count(*) FILTER ({UNSIZED}) = 0"
-        )
-        found = {api: (read, written) for api, read, written in rows}
+    if not found:
+        groups = [g for g in group_calls(frame) if g.kind in DATA_KINDS]
+        for api, mine in by_key(groups, lambda g: g.api or "").items():
+            if not any(g.unsized for g in mine):
+                read, written = (sum(g.size for g in mine if g.kind == kind) for kind in DATA_KINDS)
+                found[api] = float(read), float(written)
     return {api: both for api, both in found.items() if not np.isnan(sum(both))}
 
 

@@ -129,6 +129,8 @@ def _layer(api: str, groups: list[Group]) -> dict[str, Any]:
 
 def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
     """Return calls, bytes and seconds on what is no storage, by where it lies."""
+    if not any(g.kind == "pseudo" for g in group_calls(frame)):
+        return []
     rows = frame.rows(
         "SELECT file, count(*), coalesce(sum(size), 0)::BIGINT, coalesce(sum(duration), 0.0) "
         "FROM events WHERE kind = 'pseudo' GROUP BY file ORDER BY file"
