@@ -295,7 +295,8 @@ def test_missing_sizes_and_durations_are_missing_in_every_table(frame_of: FrameO
     untimed = call("pread", 9 * MS, 1 * MS, fhash="f", ret=5, offset=0)
     del untimed["dur"]
     frame = frame_of([hashed("f", f"{DATA}/a"), unknown, untimed,
-                      hashed("g", f"{DATA}/b"), call("pwrite", 20 * MS, MS, fhash="g", ret=10, offset=0)])  # fmt: skip
+                      hashed("g", f"{DATA}/b"),
+                      call("pwrite", 20 * MS, MS, fhash="g", ret=10, offset=0)])  # fmt: skip
     read = Measurement("read", began=ZERO, total_time=0.03, operations=2, bytes_moved=20)
     row, groups = numbers(frame, read)
     assert (row["bytes_read"], row["read_s"], row["metadata_share"]) == (None, None, None)
