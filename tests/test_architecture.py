@@ -30,6 +30,7 @@ LAYERS = (
         "units",
         "quantities",
         "atomic_file",
+        "deferred",
         "locked",
         "memory",
         "registry",

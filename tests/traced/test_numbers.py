@@ -286,3 +286,25 @@ def test_cost_over_several_phases() -> None:
     assert cost["cost"] == pytest.approx((2 / 3 + 2) / 2)
     assert cost["cost_coverage"] == pytest.approx(1 / 3)
     assert cost_of("unknown", "c", table)["cost"] is None
+
+
+def test_missing_sizes_and_durations_are_missing_in_every_table(frame_of: FrameOf) -> None:
+    """One of two reads has no size, and one no duration: what is summed over them is unknown, and so is the
+    group's. The write's 10 bytes are known."""
+    unknown = call("pread", 5 * MS, 1 * MS, fhash="f", offset=0)
+    untimed = call("pread", 9 * MS, 1 * MS, fhash="f", ret=5, offset=0)
+    del untimed["dur"]
+    frame = frame_of([hashed("f", f"{DATA}/a"), unknown, untimed,
+                      hashed("g", f"{DATA}/b"),
+                      call("pwrite", 20 * MS, MS, fhash="g", ret=10, offset=0)])  # fmt: skip
+    read = Measurement("read", began=ZERO, total_time=0.03, operations=2, bytes_moved=20)
+    row, groups = numbers(frame, read)
+    assert (row["bytes_read"], row["read_s"], row["metadata_share"]) == (None, None, None)
+    assert row["bytes_written"] == 10 and not any("rest was lost" in w for w in row["warnings"])
+    by_name = {group["group"]: group for group in groups}
+    assert (by_name["a"]["bytes_read"], by_name["a"]["read_s"], by_name["a"]["input_bytes"]) == (
+        None,
+        None,
+        None,
+    )
+    assert (by_name["b"]["bytes_read"], by_name["b"]["bytes_written"], by_name["b"]["size"]) == (0, 10, 10)

@@ -281,7 +281,7 @@ def both() -> tuple[Scanner, Scanner]:
 def same(one: Block, other: Block) -> None:
     for name in COLUMNS:
         assert one.columns[name].tolist() == other.columns[name].tolist(), name
-    for name in ("metadata", "lost_lines", "lost_bytes", "other_lines", "unfinished"):
+    for name in ("notes", "metadata", "lost_lines", "lost_bytes", "other_lines", "unfinished"):
         assert getattr(one, name) == getattr(other, name), name
 
 

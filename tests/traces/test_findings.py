@@ -15,7 +15,16 @@ from tiercel.cli.main import app
 from tiercel.errors import UserError
 from tiercel.traces import IOFrame, open_trace
 from tiercel.traces.analysis.tally import tally
-from tiercel.traces.findings import Finding, Storage, explain, findings_table, mute, rules, tellable
+from tiercel.traces.findings import (
+    Finding,
+    Storage,
+    explain,
+    findings_table,
+    mute,
+    no_findings,
+    rules,
+    tellable,
+)
 from tiercel.traces.findings.base import Case
 from tiercel.traces.store import ParquetWriter
 
@@ -592,7 +601,7 @@ def test_rules_that_a_tracer_leaves_mute_are_named(tmp_path: Path, make: Make) -
     (tmp_path / "x.strace").write_text("\n".join(lines) + "\n")
     frame = open_trace(tmp_path / "x.strace")
     silent = mute(frame)
-    ranks = {name for name, reason in silent.items() if reason == "the tracer tells processes, not ranks"}
+    ranks = {name for name, reason in silent.items() if reason == "the tracer records processes, not ranks"}
     assert {"imbalance", "single-writer", "no-mpiio", "shared-file-contention", "read-after-write"} <= ranks
     assert tellable(frame) == set(rules.names()) - silent.keys() and "random-access" in tellable(frame)
     (finding,) = explain(frame, only=["random-access"])
@@ -600,3 +609,19 @@ def test_rules_that_a_tracer_leaves_mute_are_named(tmp_path: Path, make: Make) -
     assert "imbalance" not in mute(make([by_rank("read", n, n, 1.0, size=1) for n in (0, 1)]))
     done = CliRunner().invoke(app, ["trace", "explain", str(tmp_path / "x.strace"), "--json"])
     assert json.loads(done.stdout)["not_judged"] == silent
+
+
+def test_no_findings_claims_no_more_than_was_checked(make: Make) -> None:
+    """One read of 1 KiB costs nothing. This trace has no stripes and no memory maps. Without sizes only the
+    three rules on metadata calls and program files are left. Without durations none is (no memory maps)."""
+    every = len(rules.names())
+    whole = make([call("read", 0, 0.001, size=KiB, offset=0)])
+    assert not explain(whole) and sorted(mute(whole)) == ["mapped", "narrow-stripes"]
+    assert no_findings(whole) == f"no findings: {every - 2} of {every} rules were checked, 2 could not be"
+    unsized = make([call("read", 0, 0.001, offset=0)])
+    said = no_findings(unsized)
+    assert not explain(unsized) and f"3 of {every} rules were checked" in said
+    assert "warnings about this trace" in said
+    untimed = make([call("read", 0, 0, size=KiB, offset=0) | {"duration": None}])
+    assert no_findings(untimed) == f"none of the {every} rules could be checked"
+    assert no_findings(whole.where("FALSE")) == "nothing to check: the trace has no events and no counters"

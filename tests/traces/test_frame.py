@@ -234,8 +234,13 @@ def test_numbers_that_cannot_be_are_missing_and_counted(tmp_path: Path) -> None:
     ]
     frame = open_trace(write(tmp_path / "t.pfw", events))
     assert len(frame) == 5 and frame.job_time < 1
-    told = [sentence.split()[:2] for sentence in frame.warnings]
-    assert told == [["1", "durations"], ["1", "sizes"], ["1", "of"], ["2", "of"]]
+    told = [sentence.split()[:3] for sentence in frame.warnings]
+    assert told == [
+        ["1", "impossible", "duration"],
+        ["1", "impossible", "size"],
+        ["1", "of", "5"],
+        ["2", "of", "5"],
+    ]
     (layer,) = summarise(frame)["layers"]
     assert (layer["bytes_read"], layer["bytes_written"], layer["data_s"]) == (None, 10, None)
 

@@ -20,7 +20,7 @@ from tiercel.traces.analysis.common import IS_IO, SUMS
 from tiercel.traces.analysis.tally import tally
 from tiercel.traces.readers.darshan import one_child
 
-from . import hostile, hostile_tables
+from . import hostile, hostile_recorder, hostile_tables
 from .hostile import Counted
 from .hostile_tables import Log
 from .test_darshan import DATA, needs_darshan
@@ -159,9 +159,22 @@ def _one_log(chance: random.Random, folder: Path, cache: Path) -> str:
     return compare(folder / "t.darshan", cache, counts, open_trace(good, cache=folder / "good").warnings)
 
 
-#: Formats that are tables.
-TABLES: dict[str, One] = {"parquet": _one_table, "darshan": _one_log}
-ALL = [*KINDS, "parquet", pytest.param("darshan", marks=needs_darshan)]
+def _one_recorder(chance: random.Random, folder: Path, cache: Path) -> str:
+    ranks, place, good = hostile_recorder.good(), folder / "recorder", folder / "good"
+    if not good.exists():
+        hostile_recorder.write(good, ranks)
+    before = open_trace(good, cache=folder / "kept").warnings
+    for _ in range(chance.choice([0, 1, 1, 2])):
+        hostile_recorder.damage_calls(ranks, chance)
+    hostile_recorder.write(place, ranks)
+    for _ in range(chance.choice([0, 0, 1, 1, 2])):
+        hostile_recorder.damage_files(place, chance)
+    return compare(place, cache, {answered: hostile_recorder.count(place)}, before)
+
+
+#: Formats that are more than lines.
+TABLES: dict[str, One] = {"parquet": _one_table, "recorder": _one_recorder, "darshan": _one_log}
+ALL = [*KINDS, "parquet", "recorder", pytest.param("darshan", marks=needs_darshan)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -170,6 +183,14 @@ def test_a_good_trace_is_counted_as_the_second_way_does(kind: str, tmp_path: Pat
     counted = count(make(12))
     assert counted.odd == 0 and sum(counted.calls.values()) == 12
     assert judge(make(12), count, tmp_path / name, tmp_path / "cache") == "same"
+
+
+def test_a_good_recorder_trace_is_counted_as_the_second_way_does(tmp_path: Path) -> None:
+    """Two ranks, each 4 writes of 4 KiB and 2 reads of 1 KiB."""
+    hostile_recorder.write(tmp_path / "r", hostile_recorder.good())
+    counted = hostile_recorder.count(tmp_path / "r")
+    assert counted.odd == 0 and counted.bytes == {"write": 8 * 4096, "read": 4 * 1024}
+    assert answered(open_trace(tmp_path / "r", cache=tmp_path / "c")) == pytest.approx(truth(counted))
 
 
 @needs_darshan

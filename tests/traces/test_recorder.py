@@ -214,3 +214,22 @@ def test_damage_gives_warnings_or_one_error(
     else:
         assert kept.rows >= 0
     shutil.rmtree(folder)
+
+
+def test_a_merged_trace_without_its_list_of_calls_is_refused_by_name(tmp_path: Path) -> None:
+    folder = copied("merged-posix", tmp_path)
+    for name in ("recorder.cst", "0.cst"):
+        (folder / name).unlink(missing_ok=True)
+    with pytest.raises(UserError, match="list of calls"):
+        IOFrame.from_recorder(folder)
+
+
+def test_a_call_that_ends_before_it_starts_has_no_duration(tmp_path: Path) -> None:
+    """The second call of rank 0 starts 100 steps after the first and ends 40 steps before that."""
+    folder = copied("ranks-2.3", tmp_path)
+    stamps = bytearray((folder / "0.ts").read_bytes())
+    stamps[8:16] = struct.pack("<II", 100, 60)
+    (folder / "0.ts").write_bytes(stamps)
+    frame = IOFrame.from_recorder(folder)
+    assert any("1 impossible duration" in warning for warning in frame.warnings)
+    assert frame.rows("SELECT count(*) FILTER (duration IS NULL) FROM events") == [(1,)]

@@ -17,7 +17,7 @@ import typer
 from tiercel.cli.console import print_json
 from tiercel.cli.options import Json, Site, Study, size_of
 from tiercel.errors import UserError, one_line, suggest
-from tiercel.pages.words import percent
+from tiercel.pages.words import capital, percent
 from tiercel.units import format_bandwidth, format_duration, format_latency, format_size
 
 if TYPE_CHECKING:
@@ -251,13 +251,9 @@ def explain(
     for finding in answer["findings"]:
         _print_finding(console, *(finding[n] for n in ("severity", "rule", "share", "sentence", "advice")))
     if not answer["findings"]:
-        console.print(
-            "No rule finds anything worth a word."
-            if answer["said"]["judged"]
-            else "There is nothing to judge: neither events nor counters."
-        )
+        console.print(answer["said"]["no_findings"], highlight=False)
     for sentence in answer["said"]["unjudged"]:
-        console.print(Text(sentence, style="dim"))
+        console.print(Text(f"{capital(sentence)}.", style="dim"))
     if answer["said"]["numbered"]:
         console.print(f"note: {answer['said']['numbered']}.", markup=False, highlight=False)
     warn(answer["warnings"])
@@ -329,18 +325,18 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 def _explained(frame: IOFrame, storage: tuple[int | None, int | None], api: str | None) -> dict[str, Any]:
     """Return the findings on a trace, and under ``said`` what stands beside them in the terminal."""
-    from tiercel.traces.analysis.counters import only_counters, told_from
-    from tiercel.traces.findings import Storage, mute, unjudged
+    from tiercel.traces.analysis.counters import told_from
+    from tiercel.traces.findings import Storage, mute, no_findings, tellable, unjudged
     from tiercel.traces.findings import explain as ask
 
     findings = ask(frame, Storage(storage[0], storage[1] or Storage.stripe), api=api)
     rows = [_row(finding) for finding in findings]
-    judged = bool(len(frame)) or only_counters(frame)
     by_rank = any(f.sentence.lower().startswith("rank ") for f in findings)
     return {
-        "findings": rows, "from": told_from(frame), "not_judged": mute(frame),
+        "findings": rows, "from": told_from(frame), "checked": sorted(tellable(frame)),
+        "not_judged": mute(frame),
         "ranks_from": str(frame.metadata.get("ranks_from", "")), "warnings": list(frame.warnings),
-        "said": {"judged": judged, "unjudged": unjudged(frame) if judged else [],
+        "said": {"no_findings": f"{capital(no_findings(frame))}.", "unjudged": unjudged(frame),
                  "numbered": frame.ranks_are_numbered if by_rank else ""},
     }  # fmt: skip
 

@@ -37,7 +37,8 @@ def group_rows(part: Part, layer: str) -> Iterator[dict[str, Any]]:
     files = files.sort_index()  # the database answers in any order, and sums of fractions hang on it
     if files.empty:
         return
-    size = files["extent"].fillna(files["bytes_written"]).fillna(0)
+    unsized = files["bytes_read"].isna() | files["bytes_written"].isna()
+    size = files["extent"].fillna(files["bytes_written"]).mask(unsized)
     files["size"] = size
     # What is read before anything was written was there before the program.
     files["input_bytes"] = size.where(files["first"] == "read", 0)
@@ -55,9 +56,10 @@ def _moved(rows: pd.DataFrame) -> int:
 
 
 def _row(group: str, rows: pd.DataFrame) -> dict[str, Any]:
-    sums = rows[_ADDED].sum()
+    sums = rows[_ADDED].sum(skipna=False)  # what one file lacks, the group lacks
     row: dict[str, Any] = {
-        name: float(sums[name]) if name.endswith("_s") else int(sums[name]) for name in _ADDED
+        name: None if pd.isna(sums[name]) else float(sums[name]) if name.endswith("_s") else int(sums[name])
+        for name in _ADDED
     }
     placed = sum(row.pop(name) for name in ("consecutive", "sequential"))
     random = row.pop("random")

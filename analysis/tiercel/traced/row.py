@@ -149,8 +149,10 @@ def _overlap(frame: IOFrame, layer: str) -> dict[str, Any]:
 
 
 def _metadata_share(row: dict[str, Any]) -> float | None:
-    whole = sum(row[f"{kind}_s"] for kind in CALLS)
-    return (row["metadata_s"] + row["sync_s"]) / whole if whole > 0 else None
+    times = [row[f"{kind}_s"] for kind in CALLS]
+    if None in times or not sum(times) > 0:
+        return None
+    return float((row["metadata_s"] + row["sync_s"]) / sum(times))
 
 
 def _random_share(frame: IOFrame, layer: str) -> float | None:
@@ -196,7 +198,7 @@ def _unseen(part: Part, row: dict[str, Any], layer: str) -> Iterator[str]:
             )
     for operation, column in (("read", "bytes_read"), ("write", "bytes_written")):
         moved = sum(p.bytes or 0 for p in part.phases if p.operation == operation)
-        if moved and row[column] < _WHOLE * moved:
+        if moved and row[column] is not None and row[column] < _WHOLE * moved:
             yield (
                 f"the trace holds {row[column]:,} of the {moved:,} bytes of operation {operation}: the rest "
                 "was lost, or moved by calls that the tracer does not see (io_uring, mmap)"

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tiercel.atomic_file import drafted
+from tiercel.deferred import pd
 from tiercel.errors import UserError
 from tiercel.traces import engine, store
 from tiercel.traces.analysis import bandwidth, features, heat, imbalance, patterns, transfer
@@ -50,8 +50,6 @@ _BATCH = 1 << 18
 #: Groups of calls that are kept beside the events: more of them take as long to read as to make.
 _FEW = 10_000
 Result = TypeVar("Result")
-#: Whole numbers stay whole where some are missing.
-_INTEGERS = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,7 +107,7 @@ class IOFrame:
     def __len__(self) -> int:
         if not self._conditions:
             return sum(pq.read_metadata(path).num_rows for path in self.paths)
-        return int(self.query("SELECT count(*) AS n FROM events")["n"].iloc[0])
+        return int(self.rows("SELECT count(*) FROM events")[0][0])
 
     def __repr__(self) -> str:
         lost = f", {len(self.warnings)} warnings" if self.warnings else ""
@@ -195,8 +193,7 @@ class IOFrame:
             if isinstance(number, bool) or not isinstance(number, int | np.integer):
                 raise UserError(f"rank {number!r}: ranks are whole numbers")
         whole = replace(self, _conditions=())
-        found = whole.query("SELECT DISTINCT rank FROM events WHERE rank IS NOT NULL")
-        there = {int(n) for n in found["rank"]}
+        there = {int(n) for (n,) in whole.rows("SELECT DISTINCT rank FROM events WHERE rank IS NOT NULL")}
         known = there | set(range(int(self.metadata.get("ranks") or 0)))
         lacking = [str(int(n)) for n in numbers if int(n) not in known]
         if lacking and known:
@@ -242,7 +239,9 @@ class IOFrame:
             answer = db.sql(
                 f"{self.events_clause()} SELECT {listed} FROM events ORDER BY time, rank, process, thread"
             )
-            table: pd.DataFrame = answer.to_arrow_table().to_pandas(types_mapper=_INTEGERS.get)
+            # Whole numbers stay whole where some are missing.
+            integers = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
+            table: pd.DataFrame = answer.to_arrow_table().to_pandas(types_mapper=integers.get)
         table.attrs["units"] = {name: UNITS[name] for name in columns}
         return table
 
@@ -326,7 +325,7 @@ class IOFrame:
 
 
 def _read_counters(path: Path) -> pd.DataFrame:
-    table = pq.read_table(path)
+    table = pq.ParquetFile(path).read()  # read_table imports pyarrow.dataset
     # A name that the log lost is None; as a pandas string it would be a number (NaN).
     names = pd.Series(table.column("file").to_pylist(), dtype=object)
     read: pd.DataFrame = table.to_pandas().assign(file=names)
@@ -485,8 +484,8 @@ def _from_parquet(path: Path, memory: int | None, client: Any) -> IOFrame:
                     metadata={"format": "parquet", **metadata, "path": str(path)},
                     memory=memory or engine.DEFAULT_MEMORY)  # fmt: skip
     frame, warnings = _sound(frame, path, warnings)
-    ends = frame.query("SELECT min(time) AS s, max(time + coalesce(duration, 0)) AS e FROM events")
-    start, end = (0.0 if pd.isna(v) else float(v) for v in (ends["s"].iloc[0], ends["e"].iloc[0]))
+    ends = frame.rows("SELECT min(time), max(time + coalesce(duration, 0)) FROM events")[0]
+    start, end = (0.0 if v is None else float(v) for v in ends)
     start, end = _span({"start": start, "end": end, "metadata": metadata})
     frame = replace(frame, _start=start, _end=end)
     return replace(frame, warnings=tuple(dict.fromkeys([*warnings, *doubts(frame)])))

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
     IO_KINDS,
-    IS_DATA,
-    UNSIZED,
+    by_key,
     group_calls,
     totals,
 )
@@ -36,8 +35,6 @@ _PARTS, _FEW = 100, 3
 _IDLE = 0.1
 #: What one layer moves beyond another's by so much is more than alignment, and more than a rounding.
 _BEYOND, _ENOUGH = 1.5, 1 << 20
-#: Threads are in calls beside each other: so many times what the processes had is out of reason.
-_THREADS = 100
 #: How the sizes of transfers, and durations, are recorded.
 _SIZES = {
     "dftracer": "; DFTracer records sizes and names with DFTRACER_INC_METADATA=1",
@@ -66,10 +63,10 @@ def _long(frame: IOFrame) -> Iterator[str]:
             "no number that depends on time holds"
         )
     elif frame.job_time > _DAY and len(frame):
-        parts = frame.query(
-            f"SELECT count(DISTINCT floor(time / {frame.job_time / _PARTS!r})) AS n FROM events"
+        [(busy,)] = frame.rows(
+            f"SELECT count(DISTINCT floor(time / {frame.job_time / _PARTS!r})) FROM events"
         )
-        if (busy := int(parts["n"].iloc[0])) <= _FEW:
+        if busy <= _FEW:
             yield (
                 f"in {_PARTS - busy} of {_PARTS} parts of {frame.job_time / _DAY:.1f} days nothing "
                 f"happens: times may "
@@ -146,13 +143,12 @@ def _moved(frame: IOFrame) -> dict[str, tuple[float, float]]:
                 float(raw[f"{prefix}{name}"].sum(skipna=False)) for name in ("BYTES_READ", "BYTES_WRITTEN")
             )
             found[api] = read, written
-    if not found and len(frame):
-        table = frame.query(
-            "SELECT api, coalesce(sum(size) FILTER (kind = 'read'), 0)::DOUBLE AS read, "
-            "coalesce(sum(size) FILTER (kind = 'write'), 0)::DOUBLE AS written "
-            f"FROM events WHERE {IS_DATA} GROUP BY api HAVING count(*) FILTER ({UNSIZED}) = 0"
-        )
-        found = {row["api"]: (row["read"], row["written"]) for row in table.to_dict("records")}
+    if not found:
+        groups = [g for g in group_calls(frame) if g.kind in DATA_KINDS]
+        for api, mine in by_key(groups, lambda g: g.api or "").items():
+            if not any(g.unsized for g in mine):
+                read, written = (sum(g.size for g in mine if g.kind == kind) for kind in DATA_KINDS)
+                found[api] = float(read), float(written)
     return {api: both for api, both in found.items() if not np.isnan(sum(both))}
 
 

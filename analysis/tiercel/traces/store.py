@@ -22,9 +22,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tiercel.pages.words import count
+from tiercel.traces.arrays import to_arrow, to_numpy, to_words
 from tiercel.traces.calls import api_of
 from tiercel.traces.kept import forget_answers, seal
 from tiercel.traces.pseudo import is_pseudo
@@ -57,6 +58,8 @@ _TYPES: dict[str, pa.DataType] = {
     else pa.type_for_alias(field.kind)
     for field in EVENTS
 }
+#: Types of numpy that are a column's as they are.
+_NUMBERS = (np.float64, np.int64, np.int32, np.bool_)
 SCHEMA = pa.schema([pa.field(name, _TYPES[name]) for name in NAMES])
 
 # Statistics let queries skip row groups; the dictionary keeps words small and quick to group by.
@@ -130,6 +133,7 @@ class ParquetWriter:
     """
 
     def __init__(self, path: Path) -> None:
+        _reuse_memory()
         self._path = path
         self._file = pq.ParquetWriter(path, SCHEMA, **PARQUET)
         self._waiting: list[pa.RecordBatch] = []
@@ -162,10 +166,11 @@ class ParquetWriter:
             [arrays[n] if n in arrays else pa.nulls(length, _TYPES[n]) for n in NAMES], schema=SCHEMA
         )
         self.rows += length
-        times = arrays["time"].to_numpy(zero_copy_only=False)
+        times, _ = to_numpy(arrays["time"])
         self.start = min(self.start, float(times.min()))
         if "duration" in arrays:
-            lasted = arrays["duration"].fill_null(0.0).to_numpy(zero_copy_only=False)
+            lasted, missing = to_numpy(arrays["duration"])
+            lasted = lasted if missing is None else np.where(missing, 0.0, lasted)
             self.end = max(self.end, float((times + lasted).max()))
         self._waiting.append(batch)
         self._waiting_rows += length
@@ -178,26 +183,27 @@ class ParquetWriter:
         for name, least, most in _BELIEVED:
             if name not in arrays:
                 continue
-            values = arrays[name].to_numpy(zero_copy_only=False).astype(np.float64)
-            there = ~np.asarray(arrays[name].is_null())
-            bad = there & ~((values >= least) & (values <= most))  # NaN is not
+            values, missing = to_numpy(arrays[name])
+            bad = ~((values >= least) & (values <= most))  # NaN is not
+            if missing is not None:
+                bad &= ~missing
             if bad.any():
                 self._lost[name] += int(bad.sum()) if name != "time" else 0
-                arrays[name] = pc.if_else(pa.array(bad), pa.scalar(None, arrays[name].type), arrays[name])
-        timed = arrays["time"].is_valid()
+                arrays[name] = to_arrow(values, bad if missing is None else bad | missing)
         if gone := arrays["time"].null_count:
             self._lost["time"] += gone
+            timed = arrays["time"].is_valid()
             arrays = {name: values.filter(timed) for name, values in arrays.items()}
         return arrays, len(arrays["time"])
 
     def unbelieved(self) -> list[str]:
-        """Return a sentence for each kind of number that could not be."""
+        """Return a sentence for each kind of impossible numbers."""
         said = []
         if lost := self._lost["time"]:
-            said.append(f"{lost} events are left out: their times cannot be")
+            said.append(f"{count(lost, 'event')} left out: impossible time")
         for name in ("duration", "size", "offset"):
             if lost := self._lost[name]:
-                said.append(f"{lost} {name}s cannot be (negative or out of reason): they are missing")
+                said.append(f"{count(lost, f'impossible {name}')} (negative or too large) treated as missing")
         return said
 
     def keep(self, name: str, table: pa.Table) -> None:
@@ -231,6 +237,20 @@ class ParquetWriter:
         if renames:
             rename(self._path, renames)
         _give_back()
+
+
+#: malloc's parameters, and what they are set to (B): the largest that glibc accepts, and as much again as is
+#: in use at once.
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = (-3, 32 << 20), (-1, 256 << 20)
+
+
+def _reuse_memory() -> None:
+    """Let glibc use the memory of one block of lines for the next one. It would return each to the system and
+    get it again page by page, which takes as long as inflating."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        library = ctypes.CDLL(None)
+        for parameter, value in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
+            library.mallopt(parameter, value)
 
 
 def _give_back() -> None:
@@ -308,18 +328,22 @@ def _marked(kinds: pa.DictionaryArray, files: pa.DictionaryArray) -> pa.Dictiona
     places, codes = _codes(files), _codes(kinds)
     rows = np.append(pseudo, False)[places] & np.append(io, False)[codes]
     codes[rows] = len(words)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes, pa.int32(), mask=codes < 0), pa.array([*words, "pseudo"], pa.string())
-    )
+    return to_words(codes, [*words, "pseudo"])
 
 
 def _codes(words: pa.DictionaryArray) -> np.ndarray[Any, Any]:
     """Return a copy of the indices, -1 where a word is missing."""
-    return np.array(words.indices.fill_null(-1), dtype=np.int32)
+    codes, missing = to_numpy(words.indices)
+    return codes.copy() if missing is None else np.where(missing, -1, codes)
 
 
 def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values, from_pandas=True)
+    if isinstance(values, np.ndarray) and values.dtype in _NUMBERS:
+        array = to_arrow(values, np.isnan(values) if values.dtype == np.float64 else None)
+    elif isinstance(values, pa.Array | pa.ChunkedArray):
+        array = values
+    else:
+        array = pa.array(values, from_pandas=True)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if array.type == kind:
@@ -328,7 +352,7 @@ def _array(values: Any, kind: pa.DataType) -> pa.Array:
         if pa.types.is_dictionary(array.type):
             words = array.dictionary.cast(pa.string())
             return pa.DictionaryArray.from_arrays(array.indices.cast(pa.int32()), words)
-        return pc.dictionary_encode(array.cast(pa.string()))
+        return array.cast(pa.string()).dictionary_encode()
     return array.cast(kind)
 
 

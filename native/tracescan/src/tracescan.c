@@ -1,9 +1,10 @@
 #include "tracescan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define MISSING INT64_MIN
 #define MAX_DEPTH 900    /* Python's parser gives up at about the same depth */
@@ -37,6 +38,23 @@ static int add_word(wordlist *w, const char *text, size_t length) {
     w->used += length;
     w->ends[w->count++] = (int64_t)w->used;
     return 0;
+}
+
+/* Most words are short: a call of memcmp takes longer than comparing them. */
+static int same_bytes(const char *a, const char *b, size_t length) {
+    uint64_t x, y;
+    if (length < 8) {
+        while (length && *a == *b) a++, b++, length--;
+        return !length;
+    }
+    for (size_t at = 0; at + 8 < length; at += 8) {
+        memcpy(&x, a + at, 8);
+        memcpy(&y, b + at, 8);
+        if (x != y) return 0;
+    }
+    memcpy(&x, a + length - 8, 8); /* the last eight, which may overlap those before */
+    memcpy(&y, b + length - 8, 8);
+    return x == y;
 }
 
 static const char *word_at(const wordlist *w, size_t code, size_t *length) {
@@ -104,7 +122,7 @@ static int64_t code_of(table *t, const char *text, size_t length) {
     size_t there;
     if (t->last >= 0) {
         const char *word = word_at(&t->words, (size_t)t->last, &there);
-        if (there == length && !memcmp(word, text, length)) return t->last;
+        if (there == length && same_bytes(word, text, length)) return t->last;
     }
     if ((!t->slots || t->words.count * 2 > t->mask) && grow_table(t)) return -2;
     uint64_t hash = hash_bytes(text, length);
@@ -112,7 +130,7 @@ static int64_t code_of(table *t, const char *text, size_t length) {
     while (t->slots[at].code >= 0) {
         if (t->slots[at].hash == hash) {
             const char *word = word_at(&t->words, (size_t)t->slots[at].code, &there);
-            if (there == length && !memcmp(word, text, length)) return t->last = t->slots[at].code;
+            if (there == length && same_bytes(word, text, length)) return t->last = t->slots[at].code;
         }
         at = (at + 1) & t->mask;
     }
@@ -179,10 +197,12 @@ typedef struct {
     value_kind kind;
     const char *text; /* of a string without its quotes, or of a number */
     size_t length;
+    int64_t whole; /* of WHOLE: its value; MISSING where it needs more than 63 bits */
 } value;
 
 typedef struct {
     const char *at, *end;
+    const char *readable; /* the end of the block: what lies behind the line's end may be read, too */
 } cursor;
 
 static void skip_blanks(cursor *c) {
@@ -193,8 +213,21 @@ static int is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Returns where the next quote or backslash is, or `end`: eight bytes at a time (Hacker's Delight, 6-1). */
-static const char *next_special(const char *p, const char *end) {
+/* Returns where the next quote or backslash is, or `end`: sixteen bytes at a time where the processor has SSE2,
+ * else eight (Hacker's Delight, 6-1). */
+static const char *next_special(const char *p, const char *end, const char *readable) {
+#ifdef __SSE2__
+    const __m128i quotes = _mm_set1_epi8('"'), escapes = _mm_set1_epi8('\\');
+    while (readable - p >= 16) {
+        __m128i piece = _mm_loadu_si128((const void *)p);
+        int hits = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(piece, quotes), _mm_cmpeq_epi8(piece, escapes)));
+        p += hits ? __builtin_ctz((unsigned)hits) : 16;
+        if (p >= end) return end;
+        if (hits) return p;
+    }
+#else
+    (void)readable;
+#endif
     const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
     while (end - p >= 8) {
         uint64_t eight;
@@ -220,7 +253,7 @@ static int read_string(cursor *c, value *v) {
     v->kind = TEXT;
     v->text = p;
     for (;; p++) {
-        p = next_special(p, end);
+        p = next_special(p, end, c->readable);
         if (p == end) return -1;
         if (*p == '"') {
             v->length = (size_t)(p - v->text);
@@ -239,13 +272,31 @@ static int read_string(cursor *c, value *v) {
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
+/* The whole number that a text is; MISSING where it is none, or needs more than 63 bits. */
+static int64_t parsed(const char *text, size_t length) {
+    const char *p = text, *end = p + length;
+    int negative = p < end && *p == '-';
+    uint64_t n = 0;
+    p += negative;
+    if (p == end) return MISSING;
+    for (; p < end; p++) {
+        if (!is_digit(*p)) return MISSING;
+        unsigned digit = (unsigned)(*p - '0');
+        if (n > ((uint64_t)INT64_MAX - digit) / 10) return MISSING;
+        n = n * 10 + digit;
+    }
+    return negative ? -(int64_t)n : (int64_t)n;
+}
+
 static int read_number(cursor *c, value *v) {
     const char *p = c->at, *end = c->end;
     v->kind = WHOLE;
     v->text = p;
     if (*p == '-') p++;
     const char *digits = p;
-    while (p < end && is_digit(*p)) p++;
+    uint64_t n = 0;
+    for (; p < end && is_digit(*p); p++) n = n * 10 + (unsigned)(*p - '0');
+    v->whole = p - digits > 18 ? parsed(v->text, (size_t)(p - v->text)) : p - digits == p - v->text ? (int64_t)n : -(int64_t)n;
     if (p == digits || (*digits == '0' && p - digits > 1)) return -1;
     if (p - digits > MAX_DIGITS) return -1;
     if (p < end && *p == '.') {
@@ -323,19 +374,7 @@ static int read_value(cursor *c, value *v, int depth) {
 
 /* A whole number, also one written as text; MISSING for everything else and what needs more than 63 bits. */
 static int64_t number(const value *v) {
-    if (v->kind != TEXT && v->kind != WHOLE) return MISSING;
-    const char *p = v->text, *end = p + v->length;
-    int negative = p < end && *p == '-';
-    uint64_t n = 0;
-    p += negative;
-    if (p == end) return MISSING;
-    for (; p < end; p++) {
-        if (!is_digit(*p)) return MISSING;
-        unsigned digit = (unsigned)(*p - '0');
-        if (n > ((uint64_t)INT64_MAX - digit) / 10) return MISSING;
-        n = n * 10 + digit;
-    }
-    return negative ? -(int64_t)n : (int64_t)n;
+    return v->kind == WHOLE ? v->whole : v->kind == TEXT ? parsed(v->text, v->length) : MISSING;
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------- */
@@ -359,9 +398,10 @@ static const word ARGUMENT_KEYS[A_KEYS] = {WORD("hhash"), WORD("hostname"), WORD
 /* The keys of the last object of this level, in order: most lines repeat the keys of the one before, and a
  * comparison of `"key":` is quicker than reading and looking up a word. */
 #define SHAPE 16
+#define KEY 16 /* longest `"key":` that is remembered */
 typedef struct {
     struct {
-        char text[16];
+        uint64_t text[2], mask[2]; /* the key's bytes, and which of the 16 they are */
         size_t length;
         int which;
     } keys[SHAPE];
@@ -371,7 +411,12 @@ typedef struct {
 struct scanner {
     shape event_shape, argument_shape;
     table tables[TABLES];
-    wordlist metadata;
+    struct {
+        wordlist words;
+        int64_t *numbers;
+        size_t room;
+    } notes[NOTES];
+    int64_t metadata;
     positions positions;
     int64_t *columns[COLUMNS];
     size_t rows, room;
@@ -389,10 +434,12 @@ static int find_key(const value *key, const word *keys, int count) {
 
 /* Reads a key and its colon; returns which of `keys` it is, -1 for another one, ARGS_KEY; -3 when it is broken. */
 static int read_key(cursor *c, const word *keys, int count, int has_args, shape *known, int number) {
-    if (number < known->count) {
-        size_t length = known->keys[number].length;
-        if ((size_t)(c->end - c->at) > length && !memcmp(c->at, known->keys[number].text, length)) {
-            c->at += length;
+    if (number < known->count && c->readable - c->at >= KEY) {
+        uint64_t text[2], other = 0;
+        memcpy(text, c->at, KEY);
+        for (int i = 0; i < 2; i++) other |= (text[i] ^ known->keys[number].text[i]) & known->keys[number].mask[i];
+        if (!other) { /* it lies in the line: a key has no newline, and ends with what no line's end loses */
+            c->at += known->keys[number].length;
             return known->keys[number].which;
         }
     }
@@ -405,8 +452,11 @@ static int read_key(cursor *c, const word *keys, int count, int has_args, shape 
     if (has_args && key.length == 4 && !memcmp(key.text, "args", 4)) which = ARGS_KEY;
     else if (key.length) which = find_key(&key, keys, count);
     size_t length = (size_t)(c->at - begin);
-    if (number < SHAPE && number <= known->count && length <= sizeof known->keys[0].text) {
+    if (number < SHAPE && number <= known->count && length <= KEY) {
+        memset(known->keys[number].text, 0, KEY);
+        memset(known->keys[number].mask, 0, KEY);
         memcpy(known->keys[number].text, begin, length);
+        memset(known->keys[number].mask, 0xff, length);
         known->keys[number].length = length;
         known->keys[number].which = which;
         if (number == known->count) known->count++;
@@ -500,20 +550,29 @@ static int add_metadata(scanner *s, const value *event, const value *args) {
     const value *words[3] = {&event[E_NAME], &args[A_VALUE], &args[A_NAME]};
     for (int i = 0; i < 3; i++)
         if (words[i]->kind == BAD) return LINE_LOST;
-    for (int i = 0; i < 3; i++)
-        if (add_word(&s->metadata, words[i]->text, words[i]->kind == ABSENT ? 0 : words[i]->length)) return NO_MEMORY;
-    int64_t numbers[2] = {number(&event[E_PID]), (int64_t)s->rows};
-    for (int i = 0; i < 2; i++) {
-        char text[24];
-        int length = snprintf(text, sizeof text, "%" PRId64, numbers[i]);
-        if (add_word(&s->metadata, text, (size_t)length)) return NO_MEMORY;
+    s->metadata++;
+    const char *name = words[0]->text;
+    if (words[0]->length != 2 || name[1] != 'H') return LINE_READ;
+    int which = name[0] == 'H' ? NOTE_HOST : name[0] == 'F' ? NOTE_FILE : name[0] == 'S' ? NOTE_TEXT : NOTES;
+    if (which == NOTES) return LINE_READ;
+    wordlist *list = &s->notes[which].words;
+    if (list->count == s->notes[which].room) {
+        size_t room = s->notes[which].room * 2 + 256;
+        int64_t *numbers = realloc(s->notes[which].numbers, room * sizeof *numbers);
+        if (!numbers) return NO_MEMORY;
+        s->notes[which].numbers = numbers;
+        s->notes[which].room = room;
     }
+    s->notes[which].numbers[list->count] = number(&event[E_PID]);
+    s->notes[which].numbers[list->count + 1] = (int64_t)s->rows;
+    for (int i = 1; i < 3; i++)
+        if (add_word(list, words[i]->text, words[i]->kind == ABSENT ? 0 : words[i]->length)) return NO_MEMORY;
     return LINE_READ;
 }
 
-static int read_line(scanner *s, const char *begin, const char *end) {
+static int read_line(scanner *s, const char *begin, const char *end, const char *readable) {
     value event[E_KEYS], args[A_KEYS];
-    cursor c = {begin, end};
+    cursor c = {begin, end, readable};
     if (*begin != '{') return LINE_LOST;
     for (int i = 0; i < A_KEYS; i++) args[i].kind = ABSENT;
     if (read_object(s, &c, EVENT_KEYS, E_KEYS, event, args, 0)) return LINE_LOST;
@@ -528,13 +587,14 @@ int tracescan_scan(scanner *s, const char *data, size_t length, scan_report *rep
     const char *at = data, *end = data + length;
     memset(report, 0, sizeof *report);
     s->rows = 0;
-    s->metadata.used = s->metadata.count = 0;
+    s->metadata = 0;
+    for (int i = 0; i < NOTES; i++) s->notes[i].words.used = s->notes[i].words.count = 0;
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *begin = at, *close = stop ? stop : end;
         while (begin < close && (is_padding(*begin) || *begin == '[')) begin++;
         while (close > begin && (is_padding(close[-1]) || close[-1] == ']')) close--;
-        int outcome = begin == close ? LINE_READ : read_line(s, begin, close);
+        int outcome = begin == close ? LINE_READ : read_line(s, begin, close, end);
         if (outcome == NO_MEMORY) return -1;
         if (outcome == LINE_OTHER) report->other_lines++;
         if (outcome == LINE_LOST) {
@@ -545,7 +605,7 @@ int tracescan_scan(scanner *s, const char *data, size_t length, scan_report *rep
         at = stop ? stop + 1 : end;
     }
     report->rows = (int64_t)s->rows;
-    report->metadata = (int64_t)s->metadata.count / METADATA_WORDS;
+    report->metadata = s->metadata;
     return 0;
 }
 
@@ -624,8 +684,11 @@ void tracescan_free(scanner *s) {
         free(s->tables[i].slots);
     }
     for (int i = 0; i < COLUMNS; i++) free(s->columns[i]);
-    free(s->metadata.bytes);
-    free(s->metadata.ends);
+    for (int i = 0; i < NOTES; i++) {
+        free(s->notes[i].words.bytes);
+        free(s->notes[i].words.ends);
+        free(s->notes[i].numbers);
+    }
     free(s->positions.slots);
     free(s);
 }
@@ -639,8 +702,9 @@ int64_t tracescan_words(const scanner *s, int which, const char **bytes, const i
     return (int64_t)w->count;
 }
 
-int64_t tracescan_metadata(const scanner *s, const char **bytes, const int64_t **ends) {
-    *bytes = s->metadata.bytes;
-    *ends = s->metadata.ends;
-    return (int64_t)s->metadata.count;
+int64_t tracescan_notes(const scanner *s, int which, const char **bytes, const int64_t **ends, const int64_t **numbers) {
+    *bytes = s->notes[which].words.bytes;
+    *ends = s->notes[which].words.ends;
+    *numbers = s->notes[which].numbers;
+    return (int64_t)s->notes[which].words.count / 2;
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACESCAN_ABI 3
+#define TRACESCAN_ABI 4
 
 /* Columns and tables, in the order of scan.COLUMNS and scan.TABLES. */
 enum {
@@ -18,6 +18,8 @@ enum {
     COL_ITEM_SIZE, COL_WHENCE, COL_FLAGS, COL_FD, COL_EPOCH, COL_STEP, COL_TEXTUAL, COLUMNS
 };
 enum { TABLE_NAME, TABLE_CAT, TABLE_HOST, TABLE_FILE, TABLES };
+/* Metadata lines that say what a hash stands for, in the order of scan.NOTES. */
+enum { NOTE_HOST, NOTE_FILE, NOTE_TEXT, NOTES };
 
 typedef struct scanner scanner;
 
@@ -40,10 +42,9 @@ const int64_t *tracescan_column(const scanner *s, int column);
  * ends[i] is where word i ends. */
 int64_t tracescan_words(const scanner *s, int table, const char **bytes, const int64_t **ends);
 
-/* Metadata lines of the last block, METADATA_WORDS for each: name, key and value in the same form, then as
- * digits the process, and how many rows came before the line. */
-#define METADATA_WORDS 5
-int64_t tracescan_metadata(const scanner *s, const char **bytes, const int64_t **ends);
+/* Metadata lines of one of NOTES in the last block; returns how many. Two words for each in the same form, hash
+ * and meaning, and two numbers: the process, and how many rows came before the line. */
+int64_t tracescan_notes(const scanner *s, int which, const char **bytes, const int64_t **ends, const int64_t **numbers);
 
 /* First bytes accessed, for the rows of the last block. roles has one number for each function code. */
 int tracescan_track(scanner *s, const int64_t *roles, int64_t role_count, const int64_t *sizes, int64_t *offsets);

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError, suggest
 from tiercel.traces.analysis.common import (
     IS_DATA,

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import pandas as pd
-
+from tiercel.deferred import pd
 from tiercel.errors import UserError, suggest
 from tiercel.units import format_share
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from tiercel.traces.frame import IOFrame
 
 Key = TypeVar("Key")
+Item = TypeVar("Item")
 #: Layers from the system up. A call of a higher layer causes calls of lower ones, so bytes of several layers
 #: must not be added up.
 LAYERS = ("posix", "stdio", "mpiio", "hdf5")
@@ -127,11 +127,11 @@ def totals(groups: Iterable[Group], kinds: Sequence[str] = IO_KINDS) -> Totals:
     )
 
 
-def by_key(groups: Iterable[Group], key: Callable[[Group], Key]) -> dict[Key, list[Group]]:
-    """Return groups by what `key` returns for each."""
-    found: dict[Key, list[Group]] = defaultdict(list)
-    for group in groups:
-        found[key(group)].append(group)
+def by_key(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return items by what `key` returns for each."""
+    found: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
     return found
 
 
@@ -154,18 +154,16 @@ def layer_of(frame: IOFrame, api: str | None) -> str:
     return lowest_layer(layers(frame))
 
 
-def layers(frame: IOFrame) -> pd.DataFrame:
-    """Return bytes (NaN: not known) and calls of each layer (index: api)."""
+def layers(frame: IOFrame) -> dict[str, Totals]:
+    """Return the sums of each layer that was called, the lowest first."""
     found = by_key(group_calls(frame), lambda g: g.api)
-    rows = [(api, sums.bytes, sums.calls) for api in LAYERS if (sums := totals(found[api])).calls]
-    return pd.DataFrame(rows, columns=["api", "bytes", "calls"]).astype({"bytes": "float64"}).set_index("api")
+    return {api: sums for api in LAYERS if (sums := totals(found[api])).calls}
 
 
-def lowest_layer(found: pd.DataFrame) -> str:
-    moved = found[(found["bytes"] > 0) | found["bytes"].isna()]
-    return next(
-        (a for a in LAYERS if a in moved.index), next((a for a in LAYERS if a in found.index), "posix")
-    )
+def lowest_layer(found: Mapping[str, Totals]) -> str:
+    """Return the lowest layer that moved bytes (or may have), else the lowest that was called."""
+    moved = (api for api, sums in found.items() if sums.bytes is None or sums.bytes > 0)
+    return next(moved, next(iter(found), "posix"))
 
 
 def total(values: pd.Series[float]) -> float | None:

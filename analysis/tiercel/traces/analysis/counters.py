@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import mostly, total, with_units
 from tiercel.traces.pseudo import is_pseudo

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.traces.analysis.common import (
     IS_READ,
     IS_WRITE,

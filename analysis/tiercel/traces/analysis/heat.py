@@ -10,8 +10,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError, suggest
 from tiercel.traces import engine
 from tiercel.traces.analysis.common import IS_IO, bin_width, layer_of, with_units

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
@@ -29,7 +29,8 @@ RATIO = 1.5
 #: ...and, where there are enough hosts to tell, lies this many scaled median deviations away.
 DEVIATIONS = 3.5
 _ENOUGH = 5
-_COLUMNS = ["rank", "host", "calls", "bytes", "io_time", "metadata_time", "data_time", "finished"]
+_TIMES = ("io_time", "metadata_time", "data_time", "finished")
+_COLUMNS = {of: [word, "calls", "bytes", *_TIMES] for of, word in (("rank", "host"), ("host", "ranks"))}
 
 
 def load_imbalance(
@@ -43,34 +44,15 @@ def load_imbalance(
     """
     if by not in {"rank", "host"}:
         raise UserError(f"load imbalance is by rank or host, not by {by!r}")
-    chosen = frame.select(rank, filter)
-    ranks = pd.DataFrame(
-        [_load(number, groups) for number, groups in by_key(
-            io_calls(chosen, layer_of(frame, api)), lambda g: g.rank).items()],
-        columns=_COLUMNS,
-    ).astype({"host": object, **dict.fromkeys(_COLUMNS[4:], "float64")})  # fmt: skip
-    if ranks["bytes"].isna().any():
-        ranks["bytes"] = ranks["bytes"].astype("float64")
-    if only_data(frame):
-        ranks["metadata_time"] = np.nan
-    if by == "host":
-        table = ranks.groupby("host", dropna=False).agg(
-            ranks=("rank", "count"),
-            calls=("calls", "sum"),
-            bytes=("bytes", _whole_sum),
-            io_time=("io_time", "mean"),
-            metadata_time=("metadata_time", "mean"),
-            data_time=("data_time", "mean"),
-            finished=("finished", "max"),
-        )
-    else:
-        table = ranks.set_index("rank")
+    loads = _loads(frame.select(rank, filter), by, layer_of(frame, api))
+    columns = _COLUMNS[by]
+    table = pd.DataFrame([[load[c] for c in columns] for load in loads.values()], columns=columns,
+                         index=pd.Index(list(loads), name=by))  # fmt: skip
+    table = table.astype(dict.fromkeys(_TIMES, "float64"))
+    if table["bytes"].isna().any():
+        table["bytes"] = table["bytes"].astype("float64")
     table["ratio"], table["verdict"] = judged(table["io_time"].to_numpy(dtype=np.float64))
-    units = dict.fromkeys(("io_time", "metadata_time", "data_time", "finished"), "s") | {
-        "bytes": "B",
-        "ratio": "1",
-    }
-    with_units(table, units)
+    with_units(table, dict.fromkeys(_TIMES, "s") | {"bytes": "B", "ratio": "1"})
     mean = float(table["io_time"].mean()) if len(table) else 0.0
     table.attrs["imbalance"] = float(table["io_time"].max()) / mean if mean > 0 else 1.0
     for verdict in ("slow", "fast"):
@@ -78,18 +60,48 @@ def load_imbalance(
     return table
 
 
-def _load(rank: int | None, groups: list[Group]) -> tuple[Any, ...]:
-    """Return the row of a rank, in the order of `_COLUMNS`."""
+def outliers(frame: IOFrame, by: str) -> dict[str, list[Any]]:
+    """Return the ranks or hosts (`by`) that are slow, and those that are fast, of the lowest layer."""
+    loads = _loads(frame, by, layer_of(frame, None))
+    times = (load["io_time"] for load in loads.values())
+    _, verdicts = judged(np.array([np.nan if each is None else each for each in times], dtype=np.float64))
+    named = by_key(zip(verdicts, loads, strict=True), lambda pair: pair[0])
+    return {verdict: [name for _, name in named.get(verdict, ())] for verdict in ("slow", "fast")}
+
+
+def _loads(frame: IOFrame, by: str, layer: str) -> dict[Any, dict[str, Any]]:
+    """Return the load of each rank or host by its number or name; None: not known."""
+    ranks = by_key(io_calls(frame, layer), lambda g: g.rank)
+    loads = {number: _load(number, groups, only_data(frame)) for number, groups in ranks.items()}
+    if by == "rank":
+        return loads
+    hosts = by_key(loads.values(), lambda load: load["host"])
+    return {host: _of_host(hosts[host]) for host in sorted(hosts, key=lambda host: (host is None, host))}
+
+
+def _load(rank: int | None, groups: list[Group], no_metadata: bool) -> dict[str, Any]:
+    """Return the load of a rank. `no_metadata`: its trace holds reads and writes only."""
     whole = totals(groups)
-    seconds = (totals(groups, kinds).seconds for kinds in (METADATA_KINDS, DATA_KINDS))
-    return (
-        rank, min((g.host for g in groups if g.host is not None), default=None), whole.calls, whole.bytes,
-        whole.seconds, *seconds, max((g.finished for g in groups if g.finished is not None), default=None),
-    )  # fmt: skip
+    return {
+        "rank": rank, "host": min((g.host for g in groups if g.host is not None), default=None),
+        "calls": whole.calls, "bytes": whole.bytes, "io_time": whole.seconds,
+        "metadata_time": None if no_metadata else totals(groups, METADATA_KINDS).seconds,
+        "data_time": totals(groups, DATA_KINDS).seconds,
+        "finished": max((g.finished for g in groups if g.finished is not None), default=None),
+    }  # fmt: skip
 
 
-def _whole_sum(values: pd.Series[float]) -> float:
-    return values.sum(skipna=False)
+def _of_host(loads: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the load of a host: bytes and calls of its ranks together, times of a mean one."""
+    moved = [load["bytes"] for load in loads]
+    known = {name: [load[name] for load in loads if load[name] is not None] for name in _TIMES}
+    return {
+        "ranks": sum(load["rank"] is not None for load in loads),
+        "calls": sum(load["calls"] for load in loads),
+        "bytes": None if None in moved else sum(moved),
+        **{name: float(np.mean(times)) if times else None for name, times in known.items()},
+        "finished": max(known["finished"], default=None),
+    }  # fmt: skip
 
 
 def _medians_of_others(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -110,7 +122,7 @@ def judged(times: npt.NDArray[np.float64]) -> tuple[list[float], list[str]]:
     middles = _medians_of_others(times)
     spreads = np.zeros(len(times))
     if len(times) >= _ENOUGH:
-        for middle in np.unique(middles):  # at most three
+        for middle in set(middles.tolist()):  # at most three
             mine = middles == middle
             spreads[mine] = 1.4826 * _medians_of_others(np.abs(times - middle))[mine]
     ratios, verdicts = [], []

@@ -15,20 +15,21 @@ over ranks are wrong when ranks take turns or one writes for all.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
     IS_IO,
     Group,
+    Totals,
     bin_width,
     by_key,
     group_calls,
@@ -49,6 +50,7 @@ from tiercel.traces.analysis.intervals import (
     shifted,
     union,
 )
+from tiercel.traces.arrays import to_numpy
 from tiercel.traces.cluster import spread
 
 if TYPE_CHECKING:
@@ -90,30 +92,33 @@ def overlap(
     I/O (default: the lowest one that moved bytes).
     """
     chosen = frame.select(rank)
-    found = reduce(_added, spread(chosen, "rank", _of_ranks, layer_of(chosen, api), filter))
+    ranks, columns = _measured(chosen, layer_of(chosen, api), filter)
+    index = pd.Index([*ranks, ALL], name="rank", dtype=object)
+    return with_units(pd.DataFrame(columns, index=index), _UNITS)
+
+
+def _measured(frame: IOFrame, layer: str, filter: Filter = None) -> tuple[list[int], dict[str, Any]]:
+    """Return the ranks, and the columns of `overlap`, whose last number is the job's; NaN: not known."""
+    found = reduce(_added, spread(frame, "rank", _of_ranks, layer, filter))
     order = np.argsort(found.ranks, kind="stable")
-    ranks = found.ranks[order]
     moved, io, compute, shared, unsized, untimed = found.numbers[:, order]
     all_io, all_stalled, all_compute, all_alone = (line.length for line in found.lines)
-    table = pd.DataFrame(
-        {
-            "bytes": np.append(moved, moved.sum()),
-            "io_time": np.append(io, all_io) / _NANO,
-            "overlapped_io": np.append(shared, all_io - all_stalled) / _NANO,
-            "nonoverlapped_io": np.append(io - shared, all_stalled) / _NANO,
-            "compute": np.append(compute, all_compute) / _NANO,
-            "compute_alone": np.append(compute - shared, all_alone) / _NANO,
-        },
-        index=pd.Index([*ranks.tolist(), ALL], name="rank", dtype=object),
-    )
+    times = {
+        "io_time": np.append(io, all_io),
+        "overlapped_io": np.append(shared, all_io - all_stalled),
+        "nonoverlapped_io": np.append(io - shared, all_stalled),
+        "compute": np.append(compute, all_compute),
+        "compute_alone": np.append(compute - shared, all_alone),
+    }
     gone = np.append(unsized, unsized.sum()) > 0, np.append(untimed, untimed.sum()) > 0
-    if gone[0].any():
-        table["bytes"] = table["bytes"].mask(gone[0])
-    table.loc[gone[1], list(table.columns[1:])] = np.nan
+    sizes = np.append(moved, moved.sum())
+    columns = {"bytes": np.where(gone[0], np.nan, sizes) if gone[0].any() else sizes}
+    columns |= {name: np.where(gone[1], np.nan, each / _NANO) for name, each in times.items()}
     # Bytes that cost no time that the application could feel have no throughput: missing, not infinite.
-    table["app_throughput"] = table["bytes"] / table["nonoverlapped_io"].where(table["nonoverlapped_io"] > 0)
-    table["system_throughput"] = table["bytes"] / table["io_time"].where(table["io_time"] > 0)
-    return with_units(table, _UNITS)
+    for name, spent in (("app_throughput", "nonoverlapped_io"), ("system_throughput", "io_time")):
+        seconds = columns[spent]
+        columns[name] = columns["bytes"] / np.where(seconds > 0, seconds, np.nan)
+    return found.ranks[order].tolist(), columns
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ def _fitting(frame: IOFrame) -> list[IOFrame]:
     parts = -(-rows * _BYTES_PER_EVENT // max(frame.memory // 2, 1))  # the other half is the database's
     if parts <= 1:
         return [frame]
-    ranks = frame.query("SELECT DISTINCT rank FROM events ORDER BY rank")["rank"].tolist()
+    ranks = [rank for (rank,) in frame.rows("SELECT DISTINCT rank FROM events ORDER BY rank")]
     each = max(len(ranks) // parts, 1)
     chosen = (ranks[low : low + each] for low in range(0, len(ranks), each))
     return [frame.select(rank=some) for some in chosen] or [frame]
@@ -223,7 +228,7 @@ def collect(frame: IOFrame, api: str, filter: Filter = None) -> Split:
             f"kind = 'compute' AS computing FROM events WHERE {condition}"
         )
         for batch in source.batches(query):
-            rank, time, lasted, computes = (each.to_numpy(zero_copy_only=False) for each in batch.columns)
+            rank, time, lasted, computes = (to_numpy(each)[0] for each in batch.columns)
             starts = np.rint(time * _NANO).astype(np.int64) + np.searchsorted(ranks, rank) * group
             ends = starts + np.rint(lasted * _NANO).astype(np.int64)
             compute.add(starts[computes], ends[computes])
@@ -265,8 +270,8 @@ def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:
     """Return the job's numbers as plain JSON values (missing ones None)."""
     found = layers(frame)
     layer = layer_of(frame, api) if api else lowest_layer(found)
-    table = overlap(frame, api=layer)
-    job = {str(name): float(table[name].iloc[-1]) for name in table.columns}
+    ranks, columns = _measured(frame, layer)
+    job = {name: float(values[-1]) for name, values in columns.items()}
 
     def value(column: str) -> float | None:
         return job[column] if np.isfinite(job[column]) else None
@@ -276,26 +281,26 @@ def evidence(frame: IOFrame, api: str | None = None) -> dict[str, object]:
     return {
         "events": len(frame),
         "job_time_s": frame.job_time,
-        "posix_bytes": None if pd.isna(table["bytes"].iloc[-1]) else int(table["bytes"].iloc[-1]),
+        "posix_bytes": None if np.isnan(job["bytes"]) else int(columns["bytes"][-1]),
         "io_s": value("io_time"),
         "overlapped_io_s": value("overlapped_io") if computes else None,
         "nonoverlapped_io_s": value("nonoverlapped_io"),
         "compute_s": value("compute") if computes else None,
         "app_throughput_bytes_s": value("app_throughput"),
         "system_throughput_bytes_s": value("system_throughput"),
-        "ranks": len(table) - 1,
+        "ranks": len(ranks),
         "warnings": [*frame.warnings, *_other_layers(found, layer), *_only_data(frame)],
     }
 
 
-def _other_layers(found: pd.DataFrame, layer: str) -> list[str]:
+def _other_layers(found: Mapping[str, Totals], layer: str) -> list[str]:
     """Say when bytes are not those of POSIX, or when libc's buffered calls moved bytes beside them."""
     notes = []
-    if layer != "posix" and layer in found.index:
+    if layer != "posix" and layer in found:
         notes.append(f"no POSIX call in this trace moved bytes: bytes and I/O time are those of {layer}")
-    moved = float(found["bytes"].get("stdio", 0))
-    if layer == "posix" and moved:
-        bytes_ = "bytes" if np.isnan(moved) else f"{int(moved)} bytes"
+    moved = found["stdio"].bytes if "stdio" in found else 0
+    if layer == "posix" and moved != 0:
+        bytes_ = "bytes" if moved is None else f"{moved} bytes"
         notes.append(f"{bytes_} moved by buffered calls (STDIO) are not counted: see --api stdio")
     return notes
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tiercel.deferred import pd
 from tiercel.traces import engine
 from tiercel.traces.analysis.common import IS_DATA, layer_of, with_units
 from tiercel.traces.analysis.turns import turns

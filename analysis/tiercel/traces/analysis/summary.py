@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from tiercel.deferred import pd
 from tiercel.traces.analysis.bandwidth import shared_files
 from tiercel.traces.analysis.common import (
     DATA_KINDS,
@@ -35,10 +34,10 @@ from tiercel.traces.analysis.counters import (
     summarise_counters,
     told_from,
 )
-from tiercel.traces.analysis.imbalance import load_imbalance
+from tiercel.traces.analysis.imbalance import outliers
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.patterns import HISTORIES, PATTERNS, both
-from tiercel.traces.analysis.transfer import transfer_sizes
+from tiercel.traces.analysis.transfer import transfer_rows
 from tiercel.traces.cluster import spread
 from tiercel.traces.pseudo import origin
 from tiercel.units import format_share, format_size
@@ -62,7 +61,6 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
     ranks, hosts = (len({each for each in found if each is not None}) for found in (
         (g.rank for g in groups), (g.host for g in groups)))  # fmt: skip
     files = frame.rows("SELECT count(DISTINCT file) FROM events")[0][0]
-    sizes = transfer_sizes(frame, api=api).reset_index()
     pseudo = _pseudo(frame)
     calls = _from_counters(frame) if has_counters(frame) else _from_events(frame)
     return {
@@ -77,13 +75,13 @@ def summarise(frame: IOFrame, api: str | None = None) -> dict[str, Any]:
         "transfer_sizes": [
             {
                 "kind": row["kind"],
-                "size": int(row["size"]),
-                "calls": int(row["calls"]),
-                "bytes": int(row["bytes"]),
+                "size": row["size"],
+                "calls": row["calls"],
+                "bytes": row["bytes"],
                 "median_duration_s": row["median_duration"],
                 "bandwidth_bytes_s": row["bandwidth"],
             }
-            for row in sizes.to_dict("records")
+            for row in transfer_rows(frame, layer_of(frame, api))
         ],
         "ranks_from": str(frame.metadata.get("ranks_from", "")),
         "pseudo": pseudo,
@@ -131,13 +129,19 @@ def _layer(api: str, groups: list[Group]) -> dict[str, Any]:
 
 def _pseudo(frame: IOFrame) -> list[dict[str, Any]]:
     """Return calls, bytes and seconds on what is no storage, by where it lies."""
-    table = frame.query(
-        "SELECT file, count(*) AS calls, coalesce(sum(size), 0)::BIGINT AS bytes, "
-        "coalesce(sum(duration), 0.0) AS seconds FROM events WHERE kind = 'pseudo' GROUP BY file"
+    if not any(g.kind == "pseudo" for g in group_calls(frame)):
+        return []
+    rows = frame.rows(
+        "SELECT file, count(*), coalesce(sum(size), 0)::BIGINT, coalesce(sum(duration), 0.0) "
+        "FROM events WHERE kind = 'pseudo' GROUP BY file ORDER BY file"
     )
-    table["of"] = [origin(file) for file in table.pop("file")]
-    found = table.groupby("of").sum().sort_values("calls", ascending=False).reset_index()
-    return [{str(k): v for k, v in row.items()} for row in found.to_dict("records")]
+    places = by_key(rows, lambda row: origin(row[0]))
+    found = [
+        {"of": of, "calls": sum(r[1] for r in held), "bytes": sum(r[2] for r in held),
+         "seconds": sum(r[3] for r in held)}
+        for of, held in places.items()
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: (-each["calls"], each["of"]))
 
 
 def _notes(frame: IOFrame, pseudo: list[dict[str, Any]], ranks: int) -> list[str]:
@@ -148,11 +152,10 @@ def _notes(frame: IOFrame, pseudo: list[dict[str, Any]], ranks: int) -> list[str
             "counted: no storage"
         )
     for by in ("host", "rank"):
-        table = load_imbalance(frame, by=by)
-        for verdict in ("slow", "fast"):
-            named = [str(name) for name in table.attrs[verdict]]
-            if named and len(named) <= 8:
-                notes.append(f"{by} {', '.join(named)}: {verdict}, compared with the other {by}s")
+        for verdict, names in outliers(frame, by).items():
+            if names and len(names) <= 8:
+                named = ", ".join(map(str, names))
+                notes.append(f"{by} {named}: {verdict}, compared with the other {by}s")
     if ranks > 1 and frame.ranks_are_numbered:
         notes.append(frame.ranks_are_numbered)
     return notes

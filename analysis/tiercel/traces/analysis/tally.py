@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.traces.analysis import patterns
 from tiercel.traces.analysis.common import IS_IO, UNSIZED, bytes_of, seconds_of
 from tiercel.traces.analysis.counters import SINGLE, counted, has_counters, lowest, places_counted, topmost

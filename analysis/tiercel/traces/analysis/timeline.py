@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from tiercel.deferred import pd
 from tiercel.errors import UserError
 from tiercel.traces.analysis.common import UNSIZED, bytes_of, with_units
 

@@ -4,7 +4,7 @@ All are under `base.rules`, look at one `Case`, whether the trace has events or 
 """
 
 from tiercel.pages.words import percent
-from tiercel.traces.findings.ask import explain, mute, tellable, unjudged
+from tiercel.traces.findings.ask import explain, mute, no_findings, tellable, unjudged
 from tiercel.traces.findings.base import Finding, Storage, findings_table, rules
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "explain",
     "findings_table",
     "mute",
+    "no_findings",
     "percent",
     "rules",
     "tellable",

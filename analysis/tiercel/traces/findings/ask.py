@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiercel.errors import UserError, suggest
-from tiercel.traces.analysis.common import IS_DATA, IS_IO, LAYERS, UNSIZED
+from tiercel.traces.analysis.common import IO_KINDS, IS_DATA, IS_IO, LAYERS, UNSIZED, group_calls
 from tiercel.traces.analysis.counters import counted, has_counters
 from tiercel.traces.analysis.overlap import evidence
 from tiercel.traces.analysis.tally import lowest, processes_time, tally
@@ -63,21 +63,20 @@ _OF_MPIIO = frozenset({"independent-io", "few-aggregators", "exchange", "sieving
 
 
 def mute(frame: IOFrame) -> dict[str, str]:
-    """Return the rules that cannot speak on a trace of this kind, each with the reason: their silence tells
-    nothing."""
+    """Return the rules that cannot be checked on this trace, each with the reason."""
     if not len(frame) and not has_counters(frame):
-        return dict.fromkeys(rules.names(), "there are neither events nor counters")
+        return dict.fromkeys(rules.names(), "the trace has neither events nor counters")
     found = _without_numbers(frame)
     if not frame.metadata.get("stripes"):
-        found["narrow-stripes"] = "the trace tells no stripes"
+        found["narrow-stripes"] = "the trace has no stripe sizes"
     if has_counters(frame):
         return found
-    found["mapped"] = "the tracer does not see what memory maps move"
+    found["mapped"] = "the tracer does not record memory-mapped I/O"
     if not _sees_mpiio(frame):
-        found |= dict.fromkeys(sorted(_OF_MPIIO), "the tracer does not see MPI-IO")
+        found |= dict.fromkeys(sorted(_OF_MPIIO), "the tracer does not record MPI-IO")
     if _no_ranks(frame):
         some = frame.metadata.get("format") != "strace"
-        told = "only some ranks are looked at" if some else "the tracer tells processes, not ranks"
+        told = "only some ranks are selected" if some else "the tracer records processes, not ranks"
         found |= {name: told for name in rules if needs_ranks(rules.get(name))}
     return found
 
@@ -95,13 +94,28 @@ def _without_numbers(frame: IOFrame) -> dict[str, str]:
         ).iloc[0]
         shares = [row["unsized"] / max(row["data"], 1), row["untimed"] / max(row["calls"], 1)]
     if shares[1] > _TOLERATED:
-        return dict.fromkeys(frozenset(rules.names()) - _OF_COUNTS, "the trace tells no durations of calls")
+        return dict.fromkeys(frozenset(rules.names()) - _OF_COUNTS, "the trace has no durations of calls")
     if shares[0] > _TOLERATED:
         return dict.fromkeys(
             frozenset(rules.names()) - _OF_COUNTS - _OF_METADATA,
-            "the trace tells no sizes of reads and writes",
+            "the trace has no sizes of reads and writes",
         )
     return {}
+
+
+def no_findings(frame: IOFrame) -> str:
+    """Return what the lack of findings means, in words: how many rules were checked. It claims no more."""
+    every, skipped = len(rules.names()), mute(frame)
+    if not has_counters(frame) and not any(group.kind in IO_KINDS for group in group_calls(frame)):
+        return f"nothing to check: the trace has no {'I/O calls' if len(frame) else 'events and no counters'}"
+    if len(skipped) == every:
+        return f"none of the {every} rules could be checked"
+    checked = (
+        f"all {every} rules were checked" if not skipped else
+        f"{every - len(skipped)} of {every} rules were checked, {len(skipped)} could not be"
+    )  # fmt: skip
+    doubt = "; warnings about this trace may hide problems" if frame.warnings else ""
+    return f"no findings: {checked}{doubt}"
 
 
 def unjudged(frame: IOFrame) -> list[str]:
@@ -109,11 +123,13 @@ def unjudged(frame: IOFrame) -> list[str]:
     by_reason: dict[str, list[str]] = {}
     for name, reason in mute(frame).items():
         by_reason.setdefault(reason, []).append(name)
-    return [f"not judged, as {reason}: {', '.join(sorted(names))}" for reason, names in by_reason.items()]
+    return [
+        f"not checked, because {reason}: {', '.join(sorted(names))}" for reason, names in by_reason.items()
+    ]
 
 
 def tellable(frame: IOFrame) -> frozenset[str]:
-    """Return the rules that can speak on a trace of this kind."""
+    """Return the rules that are checked on this trace."""
     return frozenset(rules.names()) - mute(frame).keys()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiercel.pages.words import capital, count, listed, name, plain, portion, seconds
-from tiercel.traces.findings import Finding
+from tiercel.traces.findings import Finding, no_findings
 from tiercel.traces.findings.base import SEVERITIES
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ def caution(frame: IOFrame) -> str:
     return f"{modules}: Darshan ran out of its memory, so this log holds a part of the program's I/O."
 
 
-def verdict(numbers: Mapping[str, Any], findings: Sequence[Finding]) -> str:
-    """Return one sentence: what I/O is to the job, and what is wrong with it."""
-    return f"{capital(_weight(numbers))}; {_wrong(findings)}."
+def verdict(frame: IOFrame, numbers: Mapping[str, Any], findings: Sequence[Finding]) -> str:
+    """Return the share of I/O in the job, and the gravest finding, or what their lack means."""
+    wrong = _wrong(findings) if findings else no_findings(frame)
+    return f"{capital(_weight(numbers))}. {capital(wrong)}."
 
 
 def _weight(numbers: Mapping[str, Any]) -> str:
@@ -90,8 +91,6 @@ def _weight(numbers: Mapping[str, Any]) -> str:
 
 
 def _wrong(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return "no rule finds anything worth a word"
     numbers = [(severity, sum(f.severity == severity for f in findings)) for severity in SEVERITIES]
     counted = listed([count(n, severity) for severity, n in numbers if n])
     first = findings[0]

@@ -9,8 +9,9 @@ import tiercel
 from tiercel.atomic_file import write_text
 from tiercel.pages.environment import environment
 from tiercel.pages.secured import secured
+from tiercel.pages.words import capital
 from tiercel.traces.analysis.summary import summarise
-from tiercel.traces.findings import Storage, explain
+from tiercel.traces.findings import Storage, explain, no_findings
 from tiercel.traces.page import head
 from tiercel.traces.page.calls import layers_part, sizes_part
 from tiercel.traces.page.files import files_part
@@ -47,11 +48,11 @@ def job_page(frame: IOFrame, storage: Storage | None = None, api: str | None = N
         .render(
             title=head.title(frame),
             command=head.command(frame),
-            verdict=head.verdict(numbers, findings),
+            verdict=head.verdict(frame, numbers, findings),
             caution=head.caution(frame),
             facts=head.facts(frame, numbers),
             findings=shown(findings),
-            judged=bool(len(frame)) or numbers["from"] == "counters",
+            no_findings=f"{capital(no_findings(frame))}.",
             parts=parts,
             severities={},
             version=tiercel.__version__,

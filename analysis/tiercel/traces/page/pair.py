@@ -43,7 +43,8 @@ def pair_page(comparison: Comparison, api: str | None = None) -> str:
             verdict=plain(verdict(comparison)),
             sides=[
                 (s.letter, plain(s.frame.metadata.get("path", "")), head.command(s.frame),
-                 head.facts(s.frame, s.numbers), plain(head.verdict(s.numbers, s.findings))) for s in (a, b)
+                 head.facts(s.frame, s.numbers), plain(head.verdict(s.frame, s.numbers, s.findings)))
+                for s in (a, b)
             ],
             told=[f"{capital(d.sentence)}." for d in comparison.differences[:_TOLD]],
             differences=differences_table(comparison.differences, _DIFFERS),

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from tiercel.errors import UserError
 from tiercel.traces import cluster, store
+from tiercel.traces.arrays import to_arrow, to_words
 from tiercel.traces.calls import api_of, kind_of
 from tiercel.traces.readers import scan
 from tiercel.traces.readers.base import EventWriter, ReadReport, readers
@@ -257,7 +258,7 @@ class _Reading:
             block = self._scanner.scan(text)
             self._words.grow()
             for name, hashes in self.hashes.items():
-                hashes.learn([note for note in block.metadata if note.name == name])
+                hashes.learn(block.notes.get(name))
             lost_lines += block.lost_lines
             lost_bytes += block.lost_bytes
             unfinished = block.unfinished
@@ -295,16 +296,16 @@ class _Reading:
             "thread": _nullable(columns["tid"].copy()),
             "rank": self._rank_column(columns, head),
             "host": self._dictionary("host", host, self._words.hosts, columns["pid"]),
-            "function": _dictionary(columns["name"].astype(np.int32), self._words.names),
-            "category": _dictionary(columns["cat"].astype(np.int32), self._words.categories),
-            "api": _dictionary(apis, _API_WORDS),
-            "kind": _dictionary(kinds, KINDS),
+            "function": to_words(columns["name"].astype(np.int32), self._words.names),
+            "category": to_words(columns["cat"].astype(np.int32), self._words.categories),
+            "api": to_words(apis, _API_WORDS),
+            "kind": to_words(kinds, KINDS),
             "file": self._dictionary("file", file, self._words.files, columns["pid"]),
             "offset": _nullable(offsets),
             "size": _nullable(sizes),
             "failed": _failed(columns["ret"], kinds),
-            "epoch": _nullable(_small(columns["epoch"])),
-            "step": _nullable(_small(columns["step"])),
+            "epoch": _small(columns["epoch"]),
+            "step": _small(columns["step"]),
         }
 
     def _times(self, stamps: Ints) -> Any:
@@ -359,10 +360,11 @@ class _Reading:
         used, inverse = _unique(codes)
         start = 1 if used[0] < 0 else 0  # -1: no word
         places = (inverse - start).astype(np.int32)
-        hashed = [words[code] for code in used[start:].tolist()]
+        hashed = list(map(words.__getitem__, used[start:].tolist()))
         known = hashes.words
-        found = [known.get(word, word) for word in hashed]
-        self.placeholders[table].update(w for w in hashed if w not in known and not w.startswith("/"))
+        found = list(map(known.get, hashed, hashed))
+        unknown = set(hashed).difference(known)
+        self.placeholders[table].update(w for w in unknown if not w.startswith("/"))
         torn = {}
         for place, word in enumerate(hashed if hashes.torn else ()):
             if word in hashes.torn:
@@ -370,7 +372,7 @@ class _Reading:
                 torn[place] = rows, hashes.by_row(word, rows, processes[rows])
         if torn:
             places, found = replace_torn(places, torn, found)
-        return _dictionary(places, found)
+        return to_words(places, found)
 
     def _renames(self) -> dict[str, dict[str, str]]:
         later = {}
@@ -554,19 +556,13 @@ def _moves(kinds: Any) -> Any:
 def _failed(returned: Ints, kinds: Any) -> pa.Array:
     """Return whether reads and writes failed; of other calls it is not told (some return no number)."""
     told = _moves(kinds) & (returned != MISSING)
-    return pa.array(returned < 0, mask=~told)
+    return to_arrow(returned < 0, ~told)
 
 
 def _nullable(values: Ints) -> pa.Array:
-    gone = values == MISSING
-    return pa.array(values, mask=gone) if gone.any() else pa.array(values)
+    return to_arrow(values, values == MISSING)
 
 
-def _small(values: Ints) -> Ints:
+def _small(values: Ints) -> pa.Array:
     """Return `values`, missing where they do not fit into 32 bits."""
-    return np.where(np.abs(values) < 2**31, values, MISSING)
-
-
-def _dictionary(codes: Any, words: Sequence[str]) -> pa.DictionaryArray:
-    indices = pa.array(codes, pa.int32(), mask=codes < 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
+    return to_arrow(values.astype(np.int32), (values >= 2**31) | (values <= -(2**31)))

@@ -8,18 +8,16 @@ what the file says in which it stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tiercel.traces.readers.scan import Ints, Note
+from tiercel.traces.readers.scan import Ints, Notes
 
 _Key = tuple[int, str]
 """Process and hash."""
-_KEY_AND_VALUE = itemgetter(1, 2)  # of a Note
+_NONE = Notes([], [], [], [])
 
 
 class Hashes:
@@ -37,24 +35,33 @@ class Hashes:
         self.torn: set[str] = set()
         """Those that stand for several names."""
         self._before: dict[int, dict[str, str]] = {}
-        """What each process said last before this block."""
-        self._notes: Sequence[Note] = ()
-        """What they say in this block."""
+        """What each process said last before this block, but for what waits."""
+        self._waiting: list[Notes | None] = []
+        """What they said in the blocks before; None where a file began. Few traces need more than `words`."""
+        self._notes = _NONE
+        """What they say in this block, and..."""
+        self._now: dict[str, str] = {}
+        """...what its file says last in it."""
         self._changes: dict[_Key, list[tuple[int, str]]] | None = None
         self._of_file: dict[str, str] = {}
 
     def new_file(self) -> None:
         """Begin another file: what earlier ones bound is not inherited by processes in it."""
-        self._of_file = {}
+        self.learn(None)
+        self._waiting.append(None)
 
-    def learn(self, notes: Sequence[Note]) -> None:
+    def learn(self, notes: Notes | None) -> None:
         """Take the metadata lines of the next block."""
-        for process, said in groupby(self._notes, key=itemgetter(3)):
-            self._before.setdefault(process, {}).update(map(_KEY_AND_VALUE, said))
-        self._notes, self._changes = notes, None
-        self._of_file.update(map(_KEY_AND_VALUE, notes))
-        words = self.words
-        self.torn.update(key for _, key, value, _, _ in notes if words.setdefault(key, value) != value)
+        if self._notes.keys:
+            self._waiting.append(self._notes)
+        self._notes, self._changes = notes or _NONE, None
+        keys, values, words = self._notes.keys, self._notes.values, self.words
+        self._now = dict(zip(keys, values, strict=True))
+        if len(self._now) == len(keys) and words.keys().isdisjoint(self._now):
+            words.update(self._now)
+            return
+        both = zip(keys, values, strict=True)
+        self.torn.update(key for key, value in both if words.setdefault(key, value) != value)
 
     def by_row(self, hashed: str, rows: Ints, processes: Ints) -> list[str]:
         """Return what a torn hash stands for in some rows of the block."""
@@ -63,7 +70,18 @@ class Hashes:
             for row, process in zip(rows.tolist(), processes.tolist(), strict=True)
         ]
 
+    def _catch_up(self) -> None:
+        """Take what waits into `_before` and `_of_file`."""
+        for notes in self._waiting:
+            if notes is None:
+                self._of_file = {}
+                continue
+            for key, value, process in zip(notes.keys, notes.values, notes.processes, strict=True):
+                self._before.setdefault(process, {})[key] = self._of_file[key] = value
+        self._waiting.clear()
+
     def _at(self, key: _Key, row: int) -> str:
+        self._catch_up()
         if changes := self._changed().get(key):
             said = [word for at, word in changes if at <= row]
             # Before the first line of its own there is none but what it says next.
@@ -71,15 +89,15 @@ class Hashes:
         known = self._said_by_line_of(key)
         if known is None:
             self.unsure += 1
-            known = self._of_file.get(key[1]) or self.words[key[1]]
+            known = self._now.get(key[1], self._of_file.get(key[1])) or self.words[key[1]]
         return known
 
     def _changed(self) -> dict[_Key, list[tuple[int, str]]]:
         """Return what each process says in this block, from which row on."""
         if self._changes is None:
             self._changes = {}
-            for note in self._notes:
-                self._changes.setdefault((note.process, note.key), []).append((note.row, note.value))
+            for key, value, process, row in zip(*self._notes, strict=True):
+                self._changes.setdefault((process, key), []).append((row, value))
         return self._changes
 
     def _said_by_line_of(self, key: _Key) -> str | None:

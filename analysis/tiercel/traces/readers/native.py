@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 
 from tiercel import native
-from tiercel.traces.readers.scan import COLUMNS, TABLES, Block, Ints, Note, PythonScanner, Scanner, clean
+from tiercel.traces.readers.scan import (
+    COLUMNS,
+    NOTES,
+    TABLES,
+    Block,
+    Ints,
+    Notes,
+    PythonScanner,
+    Scanner,
+    clean,
+)
 
-_ABI = 3
+_ABI = 4
 _Numbers = ctypes.POINTER(ctypes.c_int64)
 
 
@@ -50,8 +60,8 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.tracescan_column.argtypes = [handle, ctypes.c_int]
     library.tracescan_words.restype = ctypes.c_int64
     library.tracescan_words.argtypes = [handle, ctypes.c_int, *words]
-    library.tracescan_metadata.restype = ctypes.c_int64
-    library.tracescan_metadata.argtypes = [handle, *words]
+    library.tracescan_notes.restype = ctypes.c_int64
+    library.tracescan_notes.argtypes = [handle, ctypes.c_int, *words, ctypes.POINTER(_Numbers)]
     library.tracescan_track.argtypes = [
         handle, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p,
     ]  # fmt: skip
@@ -78,12 +88,20 @@ class NativeScanner:
         if self._library.tracescan_scan(self._handle, block, len(block), ctypes.byref(report)):
             raise MemoryError
         columns = {name: self._column(number, report.rows) for number, name in enumerate(COLUMNS)}
-        texts = self._texts(self._library.tracescan_metadata, (), 0) if report.metadata else []
-        words = (texts[::5], texts[1::5], texts[2::5], map(int, texts[3::5]), map(int, texts[4::5]))
-        notes = list(map(Note._make, zip(*words, strict=True)))
+        notes = {name: self._notes(number) for number, name in enumerate(NOTES)} if report.metadata else {}
         return Block(
-            columns, notes, report.lost_lines, report.lost_bytes, report.other_lines, bool(report.unfinished)
+            columns, {name: each for name, each in notes.items() if each.keys}, report.metadata,
+            report.lost_lines, report.lost_bytes, report.other_lines, bool(report.unfinished),
+        )  # fmt: skip
+
+    def _notes(self, number: int) -> Notes:
+        base, ends, numbers = ctypes.c_void_p(), _Numbers(), _Numbers()
+        count = self._library.tracescan_notes(
+            self._handle, number, ctypes.byref(base), ctypes.byref(ends), ctypes.byref(numbers)
         )
+        texts = _texts(base, ends, 2 * count, 0)
+        pairs = np.ctypeslib.as_array(numbers, (count, 2)) if count else np.empty((0, 2), dtype=np.int64)
+        return Notes(texts[::2], texts[1::2], pairs[:, 0].tolist(), pairs[:, 1].tolist())
 
     def _column(self, number: int, rows: int) -> Ints:
         if not rows:
@@ -92,23 +110,11 @@ class NativeScanner:
         return np.ctypeslib.as_array(self._library.tracescan_column(self._handle, number), (rows,))
 
     def words(self, table: str, start: int) -> list[str]:
-        return self._texts(self._library.tracescan_words, (TABLES.index(table),), start)
-
-    def _texts(self, function: ctypes._NamedFuncPointer, arguments: tuple[int, ...], start: int) -> list[str]:
         base, ends = ctypes.c_void_p(), _Numbers()
-        count = function(self._handle, *arguments, ctypes.byref(base), ctypes.byref(ends))
-        if count <= start:
-            return []
-        begin = ends[start - 1] if start else 0
-        stops = [stop - begin for stop in np.ctypeslib.as_array(ends, (count,))[start:].tolist()]
-        if not stops[-1] or base.value is None:
-            return [""] * len(stops)
-        raw = ctypes.string_at(base.value + begin, stops[-1])
-        limits = zip([0, *stops[:-1]], stops, strict=True)
-        if raw.isascii() and b"\\" not in raw:
-            text = raw.decode()
-            return [text[low:high] for low, high in limits]
-        return [_decoded(raw[low:high]) for low, high in limits]
+        count = self._library.tracescan_words(
+            self._handle, TABLES.index(table), ctypes.byref(base), ctypes.byref(ends)
+        )
+        return _texts(base, ends, count, start)
 
     def track(self, columns: dict[str, Ints], roles: Ints, sizes: Ints) -> Ints:
         offsets = np.empty(len(sizes), dtype=np.int64)
@@ -119,6 +125,22 @@ class NativeScanner:
         if failed:
             raise MemoryError
         return offsets
+
+
+def _texts(base: ctypes.c_void_p, ends: ctypes._Pointer[ctypes.c_int64], count: int, start: int) -> list[str]:
+    """Return words from number `start` on: they lie at `base` one after the other, and end at `ends`."""
+    if count <= start:
+        return []
+    begin = ends[start - 1] if start else 0
+    stops = (np.ctypeslib.as_array(ends, (count,))[start:] - begin).tolist()
+    if not stops[-1] or base.value is None:
+        return [""] * len(stops)
+    raw = ctypes.string_at(base.value + begin, stops[-1])
+    limits = zip([0, *stops[:-1]], stops, strict=True)
+    if raw.isascii() and b"\\" not in raw:
+        text = raw.decode()
+        return [text[low:high] for low, high in limits]
+    return [_decoded(raw[low:high]) for low, high in limits]
 
 
 def _decoded(raw: bytes) -> str:

@@ -273,6 +273,8 @@ def _merged(trace: RecorderTrace) -> Iterator[RankCalls]:
                  if (pairs := _pairs(trace.part(f"{rank}.ts"))) is not None}  # fmt: skip
         cst = trace.part("0.cst") or b""
         grammars = {int(p.stem): p.read_bytes() for p in trace.folder.glob("*.cfg") if p.stem.isdecimal()}
+    if not cst:
+        raise UserError(f"{trace.folder}: the list of calls (0.cst or recorder.cst) is missing or empty")
     ids = trace.part("ug.mt", _CFG_IDS) or b""
     signatures = _signatures(trace, None, cst)
     rules = {number: _rules(trace, f"grammar {number}", data) for number, data in grammars.items()}
@@ -464,5 +466,5 @@ def _rank(trace: RecorderTrace, rank: int, signatures: Mapping[int, Signature], 
         trace.lost(f"rank {rank}: {lost} calls lost: what they were cannot be read")
     stamps = stamps[: len(calls)]
     starts = np.cumsum(stamps[:, 0])
-    durations = np.maximum(stamps[:, 1] - stamps[:, 0], 0)
+    durations = stamps[:, 1] - stamps[:, 0]  # a negative one is missing: the writer says so
     return RankCalls(rank, signatures, calls[there], starts[there], durations[there])

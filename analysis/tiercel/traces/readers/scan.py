@@ -33,16 +33,18 @@ _SURROGATE, _LONE = re.compile("[\ud800-\udfff]"), re.compile("[\ud800-\udc7f\ud
 _WHOLE = re.compile(r"-?[0-9]{1,4300}")
 
 
-class Note(NamedTuple):
-    """A metadata line: in `process`, from row `row` of the block on, `key` stands for `value`."""
+#: Metadata lines that say what a hash stands for: of a host, a file, a text.
+NOTES = ("HH", "FH", "SH")
 
-    name: str
-    """HH (host), FH (file), SH (text); PR: `value` is the name of something that the process says of itself,
-    `key` what it says."""
-    key: str
-    value: str
-    process: int
-    row: int
+
+class Notes(NamedTuple):
+    """Metadata lines of one kind, in columns: in a process, from a row of the block on, a hash (of `keys`)
+    stands for a name (of `values`)."""
+
+    keys: list[str]
+    values: list[str]
+    processes: list[int]
+    rows: list[int]
 
 
 @dataclass
@@ -50,7 +52,8 @@ class Block:
     """Events of one block of lines, and what its other lines said."""
 
     columns: dict[str, Ints]
-    metadata: list[Note] = field(default_factory=list)
+    notes: dict[str, Notes] = field(default_factory=dict)
+    metadata: int = 0  # metadata lines, those of `notes` among them
     lost_lines: int = 0
     lost_bytes: int = 0
     other_lines: int = 0  # whole lines that are neither events nor metadata (counters)
@@ -109,7 +112,13 @@ class PythonScanner:
             name = _word(event["name"])
             if phase in {"M", "4"}:
                 key, value = _word(arguments.get("value", "")), _word(arguments.get("name", ""))
-                found.metadata.append(Note(name, key, value, _number(event.get("pid")), rows))
+                found.metadata += 1
+                if name in NOTES:
+                    notes = found.notes.setdefault(name, Notes([], [], [], []))
+                    notes.keys.append(key)
+                    notes.values.append(value)
+                    notes.processes.append(_number(event.get("pid")))
+                    notes.rows.append(rows)
                 return []
             if phase not in {"X", "1"}:
                 found.other_lines += 1
