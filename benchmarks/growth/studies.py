@@ -66,8 +66,7 @@ def make_study(root: Path, size: Size) -> Path:
     mount = mount_of(scratch, read_mounts())
     assert mount is not None
     storages = "\n".join(
-        f"  {name}: {{type: {mount.type}, mount: {mount.point}, medium: disk, "
-        f"scratch: {scratch / name}}}"
+        f"  {name}: {{type: {mount.type}, mount: {mount.point}, medium: disk, scratch: {scratch / name}}}"
         for name in list(STORAGES)[: size.storages]
     )
     workloads = "\n".join(
