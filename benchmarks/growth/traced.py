@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.cost import CHECKOUT
 
-_LOGS = CHECKOUT / "tests" / "data" / "traces" / "darshan"
+LOGS = CHECKOUT / "tests" / "data" / "traces" / "darshan"
 _START_US = 1_744_611_912_000_000
 _ACCESSES = 500
 _SIZE = 65_536
@@ -71,7 +71,7 @@ def _lines(rank: int, calls: list[tuple[str, str, dict[str, int]]]) -> Iterator[
         now += 50
 
 
-def copied_logs(folder: Path, count: int, source: Path = _LOGS) -> Path:
+def copied_logs(folder: Path, count: int, source: Path = LOGS) -> Path:
     """Write `count` copies of the Darshan logs in `source`, each under a name of its own."""
     logs = sorted(source.rglob("*.darshan"))
     for number in range(count):
