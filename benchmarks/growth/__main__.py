@@ -3,9 +3,8 @@
 For each subject and size: processor time of all processes, peak memory of the largest of them, files and
 folders that are new or changed, and their bytes. A size that needs more than the limit ends the subject.
 
-The exponent is the slope of log(processor time - start-up cost) over log(size). The start-up cost is the
-processor time of the smallest size, less its part in proportion to its size. 1 means: twice the work costs
-twice as much.
+The exponent is the slope of log(processor time) over log(size), both less those of the smallest size, whose
+processor time counts as that of starting. 1 means: twice the work costs twice as much.
 """
 
 from __future__ import annotations

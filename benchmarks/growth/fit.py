@@ -88,7 +88,7 @@ def grow(
         else:
             rows.append(_measured(subject, size, limit, root))
         say(rows[-1])
-    exponent, why = _exponent(rows)
+    exponent, why = exponent_of(rows)
     return Growth(subject.name, subject.unit, subject.note, tuple(rows), exponent, why)
 
 
@@ -115,24 +115,16 @@ def apart(function: Callable[..., _T], *arguments: Any) -> _T:
         return pool.apply(function, arguments)
 
 
-def _exponent(rows: Sequence[Row]) -> tuple[float | None, str]:
-    """Return the slope of log(CPU - start-up cost) over log(size), or None with the reason.
-
-    The start-up cost is the processor time of the smallest size, less what this size itself needs if cost
-    is proportional to it.
-    """
-    known = [row for row in rows if row.cpu is not None]
+def exponent_of(rows: Sequence[Row]) -> tuple[float | None, str]:
+    """Return the slope of log(CPU) over log(size), both less those of the smallest size; or None, and why."""
+    known = [(row.size, row.cpu) for row in rows if row.cpu is not None]
     if len(known) < 3:
-        return None, known[-1].reason if known and known[
-            -1
-        ].reason else "fewer than two sizes above the smallest"
-    first, last = known[0], known[-1]
-    each = (last.cpu - first.cpu) / (last.size - first.size)  # type: ignore[operator]
-    start = max(0.0, first.cpu - each * first.size)  # type: ignore[operator]
+        return None, rows[-1].reason or "fewer than two sizes above the smallest"
+    (smallest, start), *others = known
     points = [
-        (math.log(row.size), math.log(row.cpu - start))
-        for row in known[1:]
-        if row.cpu is not None and row.cpu - start > max(_LEAST_S, _NOISE * start)
+        (math.log(size - smallest), math.log(cpu - start))
+        for size, cpu in others
+        if cpu - start > max(_LEAST_S, _NOISE * start)
     ]
     if len(points) < 2:
         return None, "no cost above that of starting"
