@@ -16,14 +16,13 @@ import time
 from pathlib import Path
 from statistics import median
 
+from benchmarks.project import make_project
 from tiercel.results.raw import RawStore
 from tiercel.site import load_site
 from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.plan import order_runs
-
-_CHECKOUT = Path(__file__).resolve().parent.parent
 
 _SITE = """
 site: local
@@ -34,7 +33,7 @@ storages:
 """
 
 _STUDY = """
-study: bench
+study: trial
 title: Many small runs
 repetitions: {{minimum: {repetitions}, maximum: {repetitions}}}
 twins: false
@@ -49,9 +48,9 @@ experiments:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tiercel-bench-") as name:
         root = Path(name)
-        seconds = _plan_2000(root)
+        seconds = _plan_2000(root / "plan")
         print(f"planning 2,000 runs                        {seconds:8.3f} s   (target: under 5 s)")
-        cost, inside, bare = _harness(root)
+        cost, inside, bare = _harness(root / "runs")
         print(f"harness cost of a run, whole study         {cost:8.3f} s   (target: under 0.3 s)")
         print(f"  of which inside the batch, median        {inside:8.3f} s")
         print(f"the engine's command started bare, median  {bare:8.3f} s")
@@ -60,25 +59,16 @@ def main() -> int:
 
 def _write_project(root: Path, workloads: int, repetitions: int) -> None:
     scratch = root / "scratch"
-    scratch.mkdir(exist_ok=True)
+    scratch.mkdir(parents=True)
     mount = mount_of(scratch, read_mounts())
     assert mount is not None
-    for folder in ("workflows/studies", "site-configs/local"):
-        (root / folder).mkdir(parents=True, exist_ok=True)
     entries = "\n".join(
         f"      w{n}: {{operation: write, transfer_size: 4KiB, data_per_process: {4 * (n + 1)}KiB}}"
         for n in range(workloads)
     )
     study = _STUDY.format(repetitions=repetitions, workloads=entries)
-    (root / "workflows/studies/bench.yaml").write_text(study)
     site = _SITE.format(type=mount.type, mount=mount.point, medium=mount.medium, scratch=scratch)
-    (root / "site-configs/local/site.yaml").write_text(site)
-    for target in ("Snakefile", *(f"workflows/{p.name}" for p in (_CHECKOUT / "workflows").glob("*.smk"))):
-        if not (root / target).exists():
-            (root / target).symlink_to(_CHECKOUT / target)
-    if not (root / "local").exists():
-        (root / "site-configs/local/config.yaml").symlink_to(_CHECKOUT / "site-configs/local/config.yaml")
-        (root / "local").symlink_to("site-configs/local")
+    make_project(root, site, study)
 
 
 def _plan_2000(root: Path) -> float:
@@ -87,7 +77,7 @@ def _plan_2000(root: Path) -> float:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        site, study = load_site("local", root), load_study("bench", root)
+        site, study = load_site("local", root), load_study("trial", root)
         configurations, _ = expand(study, site, Capabilities("fork", {"iokernel": "1"}))
         plan = order_runs(site, study, configurations, 500)
         assert len({run.id for run in plan.runs}) == 2000
@@ -99,7 +89,7 @@ def _harness(root: Path) -> tuple[float, float, float]:
     """Return (cost of a run over the whole study, inside the batch, the engine started bare) in seconds."""
     _write_project(root, workloads=20, repetitions=5)  # x 2 scales: 200 runs
     began = time.perf_counter()
-    command = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=bench"]
+    command = [sys.executable, "-m", "snakemake", "--profile", "local", "--config", "study=trial"]
     subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     whole = time.perf_counter() - began
     runs = list(RawStore(root / "results/local"))

@@ -12,27 +12,26 @@ from __future__ import annotations
 import argparse
 import os
 import resource
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
+from benchmarks.growth.traced import LOGS, copied_logs
 from tiercel.traces.survey import survey
 
-_OWN = Path(__file__).resolve().parents[1] / "tests" / "data" / "traces" / "darshan"
 _REPETITIONS = 3
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(description="CPU time of a survey for each log.")
-    parser.add_argument("folder", nargs="?", type=Path, default=_OWN)
+    parser.add_argument("folder", nargs="?", type=Path, default=LOGS)
     parser.add_argument("--logs", type=int, default=300)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="tiercel-survey-bench-") as name:
-        few, many = (_copies(asked.folder, Path(name) / str(n), n) for n in (asked.jobs, asked.logs))
+        few, many = (copied_logs(Path(name) / str(n), n, asked.folder) for n in (asked.jobs, asked.logs))
         start = median(_seconds(few, Path(name), asked.jobs) for _ in range(_REPETITIONS))
         whole = [_seconds(many, Path(name), asked.jobs) for _ in range(_REPETITIONS)]
     each = [1e3 * (seconds - start) / (asked.logs - asked.jobs) for seconds in whole]
@@ -40,16 +39,6 @@ def main(arguments: Sequence[str] = ()) -> int:
     print(f"each log: CPU {median(each):.1f} ms ({min(each):.1f} to {max(each):.1f} in {_REPETITIONS} runs)")
     print(f"10,000 logs on 2 cores: {(start + 10 * median(each)) / 2 / 60:.1f} min")
     return 0
-
-
-def _copies(source: Path, folder: Path, count: int) -> Path:
-    logs = sorted(source.rglob("*.darshan"))
-    for number in range(count):
-        log = logs[number % len(logs)]
-        target = folder / f"{number // 1000:03}" / f"{log.stem}-{number}.darshan"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(log, target)
-    return folder
 
 
 def _seconds(folder: Path, scratch: Path, jobs: int) -> float:

@@ -14,66 +14,23 @@ import random
 import resource
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.cost import Cost, measure
 from benchmarks.traces.generate import generate
 from tiercel.traces import open_trace
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
 _WAYS = ("tiercel", "duckdb", "pyarrow", "polars", "pandas")
 _NEEDS = {"duckdb": "duckdb", "pyarrow": "pyarrow", "polars": "polars", "pandas": "pandas"}
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What one process used."""
-
-    cpu: float
-    wall: float
-    memory: int  # bytes, peak resident
-    output: str
-
-
 #: Stands for a folder of its own in the command line of a tool that keeps an index.
 _INDEX = "<index>"
-
-
-def measure(command: list[str], timeout: float = 900) -> Cost:
-    """Run `command` once and return its cost; its children's included, once they have ended."""
-    began = time.perf_counter()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, cwd=_CHECKOUT, stdout=output, stderr=subprocess.PIPE,
-                                   env=_environment())  # fmt: skip
-        timer = time.monotonic() + timeout
-        while True:
-            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if pid:
-                break
-            if time.monotonic() > timer:
-                process.kill()
-            time.sleep(0.01)
-        assert process.stderr is not None
-        errors = process.stderr.read().decode(errors="replace")
-        process.returncode = os.waitstatus_to_exitcode(status)
-        output.seek(0)
-        text = output.read().decode(errors="replace")
-    if process.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}: {errors.strip()[-500:]}")
-    return Cost(usage.ru_utime + usage.ru_stime, time.perf_counter() - began, usage.ru_maxrss * 1024, text)
-
-
-def _environment() -> dict[str, str]:
-    """Keep compiled modules, as users do: the first run of each way would pay for all others."""
-    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    compiled = str(Path(tempfile.gettempdir()) / f"tiercel-bench-compiled-{os.getuid()}")
-    return {"USER": "bench", "PYTHONPYCACHEPREFIX": compiled, **kept}
 
 
 def peer(name: str, folder: Path, schema: str, *options: str) -> Cost:

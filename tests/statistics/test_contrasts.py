@@ -146,3 +146,12 @@ def test_one_scale_has_no_scaling():
     assert scaling(rows([1, 2, 3])).empty
     assert scaling(rows([])).empty
     assert contrasts(rows([])).empty
+
+
+def test_every_level_is_held_against_every_other_and_none_against_itself():
+    frame = rows([])
+    for workload, pattern in (("a", "random"), ("b", "random"), ("c", "sequential"), ("d", "sequential")):
+        frame += rows([100, 101, 102, 103], workload=workload, pattern=pattern)
+    pairs = [(row["workload_a"], row["workload_b"]) for row in contrasts(frame).to_dict("records")]
+    # Two of either level: four pairs, the plain level second.
+    assert pairs == [("a", "c"), ("a", "d"), ("b", "c"), ("b", "d")]

@@ -8,6 +8,7 @@ and the recommendations are made of these, so they cannot disagree.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -153,8 +154,9 @@ def _names(results: Results, made: list[tuple[Key, Mapping[str, Any]]]) -> list[
         )
     for position in (1, 2):
         plain = [(name, origin) for name, _, _, origin in found]
+        count = Counter(plain)
         for each, own in zip(found, plain, strict=True):
-            if plain.count(own) > 1 and each[position] not in each[0]:
+            if count[own] > 1 and each[position] not in each[0]:
                 each[0] = f"{each[0]}: {in_sentence(each[position])}"
     return [
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -131,6 +131,22 @@ class Silent:
         return "its only run failed" if self.runs == 1 else f"all {words.count(self.runs, 'run')} failed"
 
 
+@dataclass(frozen=True)
+class _Ran:
+    """Runs of one storage and layer."""
+
+    first: int
+    """The place of the first of them in the table, whose label counts."""
+    label: Any
+    memory: bool
+    runs: int
+    failed: int
+
+    def __add__(self, other: _Ran) -> _Ran:
+        first = min(self, other, key=lambda each: each.first)
+        return replace(first, runs=self.runs + other.runs, failed=self.failed + other.failed)
+
+
 #: Letters of a name from outside; real ones are paths at most.
 _LETTERS = 320
 
@@ -242,27 +258,49 @@ class Results:
     @cached_property
     def silent(self) -> dict[str, Silent]:
         """Return the stacks of the study's runs that have no number at all, by name."""
-        return {s.stack: s for s in self._silent(self.runs, set(self.stacks))}
+        every: dict[tuple[str, str], _Ran] = {}
+        for ran in self._ran.values():
+            for key, one in ran.items():
+                every[key] = every[key] + one if key in every else one
+        return {s.stack: s for s in self._silent(every, set(self.stacks))}
 
     def silent_for(self, experiment: str, workload: str) -> list[Silent]:
         """Return the stacks that ran a workload and have no measured number of it."""
-        mine = self.runs[(self.runs["experiment"] == experiment) & (self.runs["workload"] == workload)]
         there = {n.stack for n in self.of_workload(experiment, workload) if n.origin == "measured"}
-        return self._silent(mine, there)
+        return self._silent(self._ran.get((experiment, workload), {}), there)
 
-    def _silent(self, runs: pd.DataFrame, numbered: set[str]) -> list[Silent]:
+    @cached_property
+    def _ran(self) -> dict[tuple[str, str], dict[tuple[str, str], _Ran]]:
+        """Return how many runs there are: by experiment and workload, and of these by storage and layer."""
+        names = ("experiment", "workload", "storage", "layer", "storage_label", "medium", "status")
+        found: dict[tuple[str, str], dict[tuple[str, str], _Ran]] = {}
+        columns = (self.runs[name].to_numpy(dtype=object) for name in names)
+        for place, row in enumerate(zip(*columns, strict=True)):
+            experiment, workload, storage, layer, label, medium, status = row
+            if not (isinstance(storage, str) and isinstance(layer, str)):
+                continue
+            one = _Ran(place, label, medium == "memory", 1, int(status != "ok"))
+            ran = found.setdefault((experiment, workload), {})
+            ran[storage, layer] = ran[storage, layer] + one if (storage, layer) in ran else one
+        return found
+
+    def _silent(self, ran: Mapping[tuple[str, str], _Ran], numbered: set[str]) -> list[Silent]:
         found = []
-        for (storage, layer), some in runs.groupby(["storage", "layer"], sort=True):
-            stack, first = stack_key(str(storage), str(layer)), some.iloc[0]
+        for (storage, layer), each in sorted(ran.items(), key=lambda item: item[0]):
+            stack = stack_key(storage, layer)
             if stack in numbered:
                 continue
-            label = first["storage_label"]
-            name = words.stack(str(label) if pd.notna(label) and label else str(storage), str(layer))
+            name = words.stack(str(each.label) if pd.notna(each.label) and each.label else storage, layer)
             if name in self.stacks.values():
                 name = f"{name} ({stack})"
-            failed = int((some["status"] != "ok").sum())
-            found.append(Silent(stack, name, first["medium"] == "memory", len(some), failed))
+            found.append(Silent(stack, name, each.memory, each.runs, each.failed))
         return found
+
+    @cached_property
+    def free_bytes(self) -> dict[str, float]:
+        """Return the least that was free on each storage while measuring, where anything is known."""
+        free = pd.to_numeric(self.runs["free_bytes"], errors="coerce").groupby(self.runs["storage"]).min()
+        return {str(storage): float(v) for storage, v in free.items() if pd.notna(v) and math.isfinite(v)}
 
     @cached_property
     def memory(self) -> set[str]:

@@ -8,6 +8,7 @@ repetitions. The shape is the stack's, as its colour; squares are imported and d
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from tiercel.report.axes import (
     y_axis,
 )
 from tiercel.report.data import ORIGINS, Number, Record, Results, overall
-from tiercel.report.packing import DRAWN
+from tiercel.report.packing import BARS, DRAWN, PANELS, first_of
 from tiercel.report.picture import Picture, picture, with_other_axis
 from tiercel.report.style import INK, PAPER
 from tiercel.units import format_latency
@@ -60,6 +61,18 @@ class Gallery:
             zip(results.stacks, words.told_apart(list(results.stacks.values()), 44), strict=True)
         )
         self.pictures: list[Picture] = []
+        self.engines: dict[str, set[str]] = {}
+        """By workload."""
+        self.operations: dict[tuple[str, str, str, str], set[str]] = {}
+        """By `_place`."""
+        for n in results.numbers:
+            self.engines.setdefault(n.workload, set()).add(n.engine)
+            self.operations.setdefault(_place(n), set()).add(n.operation)
+
+    def title(self, n: Number) -> str:
+        """Return the title of a number's workload, with the engine where several ran it."""
+        several = len(self.engines[n.workload]) > 1
+        return str(n.title or n.workload) + (f", {n.engine}" if several else "")
 
     def add(
         self,
@@ -100,15 +113,36 @@ class Gallery:
 
 
 def draw_all(results: Results, folder: Path) -> list[Picture]:
-    """Draw every figure that the results have data for, into `folder`."""
+    """Draw the figures that the results have data for, into `folder`; see `left_out`."""
     gallery = Gallery(results, folder)
-    for group in _panels(results):
-        if not _in_one(group[0]):
+    for group in _shown(results):
+        if _in_one(group[0]):
+            _metadata_figure(gallery, group)
+        else:
             _data_figures(gallery, group)
-    for group in _metadata(results):
-        _metadata_figure(gallery, group)
     _ratio_figures(gallery)
     return gallery.pictures
+
+
+def left_out(results: Results) -> dict[str, int]:
+    """Return how many panels of each experiment are not drawn; only experiments that have any."""
+    every = Counter(group[0].experiment for group in _figure_groups(results))
+    return dict(every - Counter(group[0].experiment for group in _shown(results)))
+
+
+def _shown(results: Results) -> list[list[Number]]:
+    """Return the panels that are drawn: the first of each experiment, `PANELS` together."""
+    groups, rank = _figure_groups(results), Counter[str]()
+    ranked = []
+    for i, group in enumerate(groups):
+        ranked.append((rank[group[0].experiment], i))
+        rank[group[0].experiment] += 1
+    return [groups[i] for i in sorted(i for _, i in sorted(ranked)[:PANELS])]
+
+
+def _figure_groups(results: Results) -> list[list[Number]]:
+    """Return the numbers of each figure: those of data, then those that share one."""
+    return [*(group for group in _panels(results) if not _in_one(group[0])), *_metadata(results)]
 
 
 def _panels(results: Results) -> list[list[Number]]:
@@ -148,10 +182,8 @@ def _place(n: Number) -> tuple[str, str, str, str]:
 
 def _data_figures(gallery: Gallery, panel: list[Number]) -> None:
     first = panel[0]
-    several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
-    title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
-    beside = {n.operation for n in gallery.results.numbers if _place(n) == _place(first)}
-    if first.metric != "bandwidth" or len(beside) > 1:
+    title = gallery.title(first)
+    if first.metric != "bandwidth" or len(gallery.operations[_place(first)]) > 1:
         title += f": {words.operation(first.operation)}"
     quantity = words.capital(words.QUANTITIES[first.metric])
     name = _file_name(first.experiment, first.workload, first.operation, first.engine)
@@ -246,8 +278,7 @@ def _metadata_figure(gallery: Gallery, numbers: list[Number]) -> None:
     first = numbers[0]
     operations = list(dict.fromkeys(n.operation for n in numbers))
     lines = list(dict.fromkeys((n.stack, n.origin) for n in _stack_order(gallery, numbers)))
-    several = len({n.engine for n in gallery.results.numbers if n.workload == first.workload}) > 1
-    title = str(first.title or first.workload) + (f", {first.engine}" if several else "")
+    title = gallery.title(first)
     at = {(n.stack, n.origin, n.operation): n for n in numbers}
     firsts = [at[k] for k in _firsts(at, lines)]
     height = 0.8 / len(lines)
@@ -306,15 +337,15 @@ def _ratio_figures(gallery: Gallery) -> None:
         title = f"Ratio of {labels[a]} to {labels[b]}" + _by(gallery.results, engine)
         caption = (
             "Over all scales. Bars: 95 % intervals. Grey: noise. Hollow: undecided."
-            f"{'' if origin == 'measured' else f' The results are {origin}.'}"
+            f"{first_of(rows)}{'' if origin == 'measured' else f' The results are {origin}.'}"
         )
         gallery.add(
             _file_name("ratio", a, b, engine, *([] if origin == "measured" else [origin])),
             "",
             title,
             caption,
-            (6.2, 1.25 + 0.3 * len(rows)),
-            lambda axes, rows=rows: _ratios(gallery.results, axes, rows),  # type: ignore[misc]
+            (6.2, 1.25 + 0.3 * len(rows[:BARS])),
+            lambda axes, rows=rows[:BARS]: _ratios(gallery.results, axes, rows),  # type: ignore[misc]
             rows,
         )
 

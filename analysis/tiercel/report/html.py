@@ -18,6 +18,7 @@ from tiercel.report.cell_limits import Limits
 from tiercel.report.columns import storages
 from tiercel.report.data import Number, Record, Results
 from tiercel.report.evidence import by_place, pack
+from tiercel.report.figures import left_out
 from tiercel.report.findings import AUDIENCES, Finding
 from tiercel.report.picture import Picture
 from tiercel.report.sections import Section
@@ -98,6 +99,7 @@ def page(
         glance=glance,
         glance_kinds={cell.kind for _, cells in glance.rows for cell in cells} if glance else set(),
         experiments=_figures(results, pictures),
+        left_out=left_out(results),
         parts=parts,
         ratios=[p for p in pictures if not p.experiment],
         numbers=numbers,

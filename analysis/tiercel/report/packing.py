@@ -18,6 +18,10 @@ from tiercel.report.picture import Picture
 ROWS = 200
 #: Letters of figures that are in the page as such.
 DRAWN = 430_000
+#: Figures of an experiment's numbers that a report draws: thousands take minutes, and the tables have all.
+PANELS = 100
+#: Rows of a figure that has one for each workload.
+BARS = 100
 #: Rows of the tables behind all figures together that are in the page.
 _BEHIND = 600
 
@@ -48,6 +52,11 @@ def later(pictures: Sequence[Picture]) -> set[str]:
         if letters > DRAWN:
             found.add(picture.name)
     return found
+
+
+def first_of(rows: Sequence[Any]) -> str:
+    """Return the sentence of a caption about rows that a figure leaves out; empty where it has all."""
+    return f" The first {BARS} of {words.count(len(rows), 'row')}." if len(rows) > BARS else ""
 
 
 def behind(results: Results, pictures: Sequence[Picture]) -> dict[str, Table]:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-import pandas as pd
-
 from tiercel.report.data import Results
 from tiercel.site.model import Site, Storage
 
@@ -17,6 +13,4 @@ def storage_of(site: Site, stack: str) -> Storage | None:
 
 def free_bytes(results: Results, stack: str) -> float | None:
     """Return the least that was free on a stack's storage while measuring, None where nobody looked."""
-    runs = results.runs[results.runs["storage"] == stack.partition("+")[0]]
-    free = pd.to_numeric(runs["free_bytes"], errors="coerce").min()
-    return float(free) if pd.notna(free) and math.isfinite(free) else None
+    return results.free_bytes.get(stack.partition("+")[0])

@@ -12,6 +12,7 @@ from tiercel.report import style, words
 from tiercel.report.axes import log_ticks
 from tiercel.report.classes import WorkloadClass, against_kept
 from tiercel.report.data import Record, Results
+from tiercel.report.packing import BARS, first_of
 from tiercel.report.picture import Picture, picture
 from tiercel.report.style import INK, PAPER
 from tiercel.statistics.ranking import Standing
@@ -37,7 +38,8 @@ def verdict_picture(
     """Return the picture of the storages of the stacks `shown`; None where nothing is compared."""
     storages = {stack.partition("+")[0] for stack in shown}
     rows = [(c, [s for s in _points(c) if s.stack.partition("+")[0] in storages]) for c in found]
-    rows = [(c, points) for c, points in rows if points]
+    every = [(c, points) for c, points in rows if points]
+    rows = every[:BARS]
     if not rows:
         return None
     several = len({c.ranking.reference for c, _ in rows}) > 1
@@ -57,11 +59,11 @@ def verdict_picture(
         NAME,
         f"How many times as fast as {base}",
         f"Right of 1× is faster, left is slower. {_bars(rows)} "
-        "Filled: decided; hollow: not decided. Logarithmic axis.",
+        f"Filled: decided; hollow: not decided. Logarithmic axis.{first_of(every)}",
         (_WIDTH, 1.0 + row_high * len(rows) + _NAMES * max(0, lines - _ROOM)),
         lambda axes: _draw(results, axes, rows, named, several, labels, points_high / row_high),
     )
-    return replace(made, data=[_record(results, c, s) for c, points in rows for s in points])
+    return replace(made, data=[_record(results, c, s) for c, points in every for s in points])
 
 
 def _record(results: Results, found: WorkloadClass, standing: Standing) -> Record:

@@ -99,8 +99,12 @@ class RawStore:
                 f"{folder / RECORD}: not a complete result: no {', '.join(lacking)}; "
                 "move the folder away to run it again"
             )
-        context = read_json(folder / "context.json") if (folder / "context.json").exists() else {}
-        return RawRun(folder, run, record, context)
+        return RawRun(folder, run, record, self.context(run_id))
+
+    def context(self, run_id: str) -> dict[str, Any]:
+        """Return the conditions of a run, empty where none were recorded."""
+        path = self.path(run_id) / "context.json"
+        return read_json(path) if path.is_file() else {}  # a pipe would be waited for
 
     def ids(self) -> list[str]:
         """Return the names of the finished runs, sorted."""
@@ -137,7 +141,7 @@ def write_json(path: Path, content: Any) -> None:
     temporary.rename(path)
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> dict[str, Any]:
     """Return the object in `path`; UserError that names it when it is not whole."""
     try:
         found = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))

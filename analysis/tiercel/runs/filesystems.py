@@ -51,18 +51,18 @@ def _check_finished(plan: RunPlan, store: RawStore, found: Mapping[str, FileSyst
     others: dict[str, list[tuple[str, str]]] = {}
     for run in plan.runs:
         name = run.configuration.stack.name
-        raw = store.read(run.id) if name in now and run.id in done else None
-        row = raw.context.get("file_system") if raw and raw.ok else None
-        if raw is None or row is None:
+        # Only the conditions: reading all of thousands of runs takes longer than beginning.
+        row = store.context(run.id).get("file_system") if name in now and run.id in done else None
+        if row is None:
             continue
         try:
             differs = now[name].differs_from(FileSystem(**row))
         except TypeError:
-            path = raw.folder / "context.json"
+            path = store.path(run.id) / "context.json"
             raise UserError(
                 f"{path}: file_system is no file system: move the folder away to run it again"
             ) from None
-        if differs:
+        if differs and (raw := store.read(run.id)) and raw.ok:
             others.setdefault(name, []).append((run.id, differs))
     for name, runs in others.items():
         first, differs = runs[0]

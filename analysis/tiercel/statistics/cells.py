@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from tiercel.statistics.model import Fit, Floats, Ints, Shape, fit, stack_drift
-from tiercel.statistics.select import FEATURE_NAMES, SAME, SCALE, STACK, TRAINING, is_data, usable
+from tiercel.statistics.select import FEATURE_NAMES, METRICS, SAME, SCALE, STACK, metric_for, usable
 
 #: The parts of a study that ran together.
 TOGETHER = ("origin", "site", "study")
 _CELL = (*SAME, "features", *STACK)
-_METRICS = ("bandwidth", "operation_rate", "samples_per_second")
 Mask = npt.NDArray[np.bool_]
 
 
@@ -40,6 +39,15 @@ class Cells:
     began: Floats
     """Of the first and the last run: two, cell, scale. NaN where nobody recorded it."""
     run: dict[tuple[int, int], list[str]]
+
+    @cached_property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The columns of `table`: a value of an array costs a hundredth of one of a table."""
+        return {str(name): self.table[name].to_numpy() for name in self.table}
+
+    def describe(self, cell: int, names: Iterable[str]) -> dict[str, Any]:
+        """Return a cell's values of these columns."""
+        return {name: self.columns[name][cell] for name in names}
 
     @cached_property
     def stacks(self) -> Ints:
@@ -87,7 +95,7 @@ def cells_of(rows: pd.DataFrame) -> Cells:
     group = table["group"].to_numpy()[rows["_cell"].to_numpy()]
     table["metric"] = _metrics(table, rows, group)
     metric = table["metric"].to_numpy()[rows["_cell"].to_numpy()]
-    value = np.select([metric == name for name in _METRICS], [rows[name] for name in _METRICS], math.nan)
+    value = np.select([metric == name for name in METRICS], [rows[name] for name in METRICS], math.nan)
     value = value.astype(float)
     scale, scales = pd.factorize(pd.MultiIndex.from_frame(rows[list(SCALE)]), sort=True)
     cell, second = rows["_cell"].to_numpy(), (rows["twin"] == "b").to_numpy().astype(int)
@@ -141,19 +149,12 @@ def _newest(rows: pd.DataFrame) -> pd.DataFrame:
 def _metrics(table: pd.DataFrame, rows: pd.DataFrame, group: Ints) -> list[str]:
     """Return each cell's metric (`select.metric_of`), the same for all stacks of a workload."""
     has = {}
-    for name in _METRICS:
+    for name in METRICS:
         found = np.zeros(int(group.max()) + 1, dtype=bool)
         np.logical_or.at(found, group, rows[name].notna().to_numpy())
         has[name] = found
-    made = []
-    for operation, g in zip(table["operation"].map(str), table["group"], strict=True):
-        if operation in TRAINING and has["samples_per_second"][g]:
-            made.append("samples_per_second")
-        elif (is_data(operation) or not has["operation_rate"][g]) and has["bandwidth"][g]:
-            made.append("bandwidth")
-        else:
-            made.append("operation_rate")
-    return made
+    of_cell = zip(table["operation"].map(str), table["group"], strict=True)
+    return [metric_for(operation, {name for name in METRICS if has[name][g]}) for operation, g in of_cell]
 
 
 def _work(rows: pd.DataFrame) -> pd.Series[str]:
@@ -167,7 +168,3 @@ def without(table: pd.DataFrame, factor: str) -> pd.Series[str]:
     present = [table[name].map(str) for name in FEATURE_NAMES if name != factor]
     words = ["|".join(row) for row in zip(*present, strict=True)]
     return pd.Series(words, index=table.index, dtype="str")
-
-
-def describe(table: pd.DataFrame, cell: int, names: Iterable[str]) -> dict[str, Any]:
-    return {name: table[name].iat[cell] for name in names}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import combinations
+from itertools import groupby, product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tiercel.statistics.cells import Cells, describe, studies, without
+from tiercel.statistics.cells import Cells, studies, without
 from tiercel.statistics.decide import verdicts
 from tiercel.statistics.model import Ints, contrast, single_scale
 from tiercel.statistics.select import FACTORS, SCALE, STACK
@@ -47,12 +47,11 @@ def contrasts(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.Da
         for i, verdict in enumerate(judged):
             a, b = int(first[i]), int(second[i])
             at = [int(s) for s in np.flatnonzero(shared[i])]
-            words = describe(cells.table, a, (*_SAME, "operation", "metric"))
+            words = cells.describe(a, (*_SAME, "operation", "metric"))
             for side, cell in (("a", a), ("b", b)):
-                words[f"level_{side}"] = str(cells.table[factors[i]].iat[cell])
+                words[f"level_{side}"] = str(cells.columns[factors[i]][cell])
                 words |= {
-                    f"{k}_{side}": v
-                    for k, v in describe(cells.table, cell, ("experiment", "workload")).items()
+                    f"{k}_{side}": v for k, v in cells.describe(cell, ("experiment", "workload")).items()
                 }
             words |= {"factor": factors[i], "scales": len(at), "runs": cells.runs((a, b), at)}
             words["separated"] = _apart(cells, a, b, at)
@@ -88,7 +87,7 @@ def scaling(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.Data
             least, most = cells.scales[s], cells.scales[t]
             over = int(least[0] == most[0])
             growth = float(np.prod(most)) / max(1.0, float(np.prod(least)))
-            words = describe(cells.table, c, (*_SAME, "experiment", "workload", "operation", "metric"))
+            words = cells.describe(c, (*_SAME, "experiment", "workload", "operation", "metric"))
             words |= {"over": SCALE[over], "smallest": least[over], "largest": most[over],
                       "growth": growth, "efficiency": verdict.ratio / growth,
                       "runs": cells.runs([c], [t, s]), "separated": False}  # fmt: skip
@@ -115,18 +114,25 @@ def _pairs(cells: Cells) -> tuple[Ints, Ints, list[str]]:
             )
             > 1
         ]
-        for _, group in known.groupby(["operation", *_SAME, "_access", "_rest"], dropna=False, sort=True):
-            ordered = group.sort_values(["_level", "experiment", "workload"], kind="stable")
-            levels = dict(zip(ordered.index, ordered["_level"], strict=True))
-            for one, other in combinations(levels, 2):
-                if levels[one] != levels[other]:
+        keys = known.groupby(["operation", *_SAME, "_access", "_rest"], dropna=False, sort=True)
+        ordered = known.assign(_group=keys.ngroup()).sort_values(
+            ["_group", "_level", "experiment", "workload"], kind="stable"
+        )
+        levels = dict(zip(ordered.index, ordered["_level"], strict=True))
+        of_group = dict(zip(ordered.index, ordered["_group"], strict=True))
+        for _, group in groupby(ordered.index, key=of_group.__getitem__):
+            members = list(group)
+            at = 0
+            for _, block in groupby(members, key=levels.__getitem__):
+                ones = list(block)
+                at += len(ones)
+                for one, other in product(ones, members[at:]):
                     # The plain one is held against; of two that are not plain the first.
                     pair = (one, other) if levels[other] == plain else (other, one)
                     found.append((*pair, factor))
-    there = cells.there
-    found = [(a, b, factor) for a, b, factor in found if (there[a] & there[b]).any()]
     sides = np.array([each[:2] for each in found], dtype=int).reshape(-1, 2)
-    return sides[:, 0], sides[:, 1], [factor for *_, factor in found]
+    shared = (cells.there[sides[:, 0]] & cells.there[sides[:, 1]]).any(axis=-1)
+    return sides[shared, 0], sides[shared, 1], [found[i][2] for i in np.flatnonzero(shared)]
 
 
 def _apart(cells: Cells, a: int, b: int, at: list[int]) -> bool:

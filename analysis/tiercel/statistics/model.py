@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +117,7 @@ class Contrast:
     def freedom(self) -> Floats:
         return satterthwaite(self.parts, self.freedoms)
 
-    @property
+    @cached_property
     def p(self) -> Floats:
         """Two-sided, of each comparison alone; 1 where drift alone explains it or nothing is known."""
         plain = beyond(self.difference, self.variance, self.freedom)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import pandas as pd
@@ -46,6 +46,9 @@ FEATURE_NAMES = tuple(column.name for column in FEATURES if column.name not in A
 
 #: Properties of a workload whose cost is asked for, and the level that the others are held against.
 FACTORS = {"pattern": "sequential", "fsync": "none", "layout": "file-per-process", "direct": "False"}
+
+#: Columns that may say how good a row is.
+METRICS = ("bandwidth", "operation_rate", "samples_per_second")
 
 #: Columns that any of the functions here needs. The others only slow down every selection of rows.
 _NEEDED = tuple(
@@ -120,10 +123,16 @@ def metric_of(group: pd.DataFrame) -> str:
 
     Jobs that compete have both where a server counts them, and on plain storage bandwidth alone.
     """
-    operation = str(group["operation"].iloc[0])
-    if operation in TRAINING and bool(group["samples_per_second"].notna().any()):
+    return metric_for(
+        str(group["operation"].iloc[0]), {name for name in METRICS if bool(group[name].notna().any())}
+    )
+
+
+def metric_for(operation: str, known: Collection[str]) -> str:
+    """Return the metric (`metric_of`) of an operation; `known` are the columns that have any value."""
+    if operation in TRAINING and "samples_per_second" in known:
         return "samples_per_second"
-    if (is_data(operation) or not group["operation_rate"].notna().any()) and group["bandwidth"].notna().any():
+    if (is_data(operation) or "operation_rate" not in known) and "bandwidth" in known:
         return "bandwidth"
     return "operation_rate"
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tiercel.statistics.cells import Cells, describe, studies
+from tiercel.statistics.cells import Cells, studies
 from tiercel.statistics.decide import Facts, share, verdicts
 from tiercel.statistics.model import ALPHA, FREEDOM, Contrast, Ints, contrast
-from tiercel.statistics.select import GROUP, SAME, SCALE, STACK, flag_list, metric_of, usable
+from tiercel.statistics.select import GROUP, METRICS, SAME, SCALE, STACK, flag_list, metric_for, usable
 from tiercel.statistics.summary import finite, summarize
 from tiercel.statistics.verdict import MARGIN, Outcome, Rule, Verdict
 
@@ -104,14 +104,17 @@ def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
     `flags` maps each code to the share of the rows that carry it; `outliers` lists the values beyond
     Tukey's fences (1.5 times the interquartile range), which are in all the numbers all the same.
     """
+    used = usable(observations)
+    columns = {str(name): used[name].to_numpy() for name in used}
+    known = {name: used[name].notna().to_numpy() for name in METRICS}
     rows = []
-    for key, group in usable(observations).groupby(list(GROUP), dropna=False, sort=False):
-        metric = metric_of(group)
-        s = summarize(group[metric])
-        first = group.iloc[0]
+    for at in _groups(used, GROUP):
+        metric = metric_for(
+            str(columns["operation"][at[0]]), {name for name in METRICS if known[name][at].any()}
+        )
+        s = summarize(columns[metric][at])
         rows.append(
-            dict(zip(GROUP, key, strict=True))
-            | {name: first[name] for name in _DESCRIBES}
+            {name: columns[name][at[0]] for name in (*GROUP, *_DESCRIBES)}
             | {
                 "metric": metric,
                 "n": s.n,
@@ -124,14 +127,14 @@ def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
                 "cv": s.cv,
                 "minimum": s.minimum,
                 "maximum": s.maximum,
-                "operation_rate": summarize(group["operation_rate"]).median,
-                "latency_p50": summarize(group["latency_p50"]).median,
-                "latency_p99": summarize(group["latency_p99"]).median,
-                "behind_share": summarize(group["behind_share"]).median,
-                "flags": shares(group["flags"]),
-                "outliers": outliers(group[metric]),
-                "values": finite(group[metric]).tolist(),
-                "runs": list(group["run"]),
+                **{
+                    name: summarize(columns[name][at]).median
+                    for name in ("operation_rate", "latency_p50", "latency_p99", "behind_share")
+                },
+                "flags": shares(columns["flags"][at]),
+                "outliers": outliers(columns[metric][at]),
+                "values": finite(columns[metric][at]).tolist(),
+                "runs": list(columns["run"][at]),
             }
         )
     table = pd.DataFrame(rows, columns=list(SUMMARY_COLUMNS))
@@ -139,7 +142,14 @@ def summary_table(observations: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(order, kind="stable", ignore_index=True)
 
 
-def shares(flags: pd.Series[Any]) -> dict[str, float]:
+def _groups(rows: pd.DataFrame, names: Iterable[str]) -> list[Ints]:
+    """Return the places of each group's rows, the groups in the order of their first rows."""
+    number = rows.groupby(list(names), dropna=False, sort=False).ngroup().to_numpy()
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []
+
+
+def shares(flags: Iterable[Any]) -> dict[str, float]:
     """Return each code with the share of rows that carry it."""
     lists = [set(flag_list(cell)) for cell in flags]
     codes = sorted(set().union(*lists))
@@ -292,13 +302,13 @@ def _words(cells: Cells, pairs: _Pairs, made: Contrast, i: int) -> dict[str, Any
     a, b = int(pairs.first[i]), int(pairs.second[i])
     at = [int(s) for s in np.flatnonzero(pairs.scales[i])]
     one = not pairs.whole[i]
-    words: dict[str, Any] = describe(cells.table, a, SAME)
+    words: dict[str, Any] = cells.describe(a, SAME)
     words |= {
-        f"{name}_{side}": cells.table[name].iat[cell]
+        f"{name}_{side}": cells.columns[name][cell]
         for name in STACK
         for side, cell in zip("ab", (a, b), strict=True)
     }
-    words |= {"scope": "scale" if one else "all", "metric": cells.table["metric"].iat[a]}
+    words |= {"scope": "scale" if one else "all", "metric": cells.columns["metric"][a]}
     words |= dict(zip(SCALE, cells.scales[at[0]] if one else (pd.NA, pd.NA), strict=True))
     medians = [
         float(np.median(v)) if one and len(v) else math.nan
@@ -362,7 +372,7 @@ def layouts(observations: pd.DataFrame, excluded: Iterable[str] = ()) -> pd.Data
         for cell in range(len(cells.table)):
             made = layout_columns(cells, cell, cell)
             words = {name.removeprefix("floor_"): value for name, value in made.items()}
-            found.append(describe(cells.table, cell, LAYOUT_KEYS) | words | {"n": known})
+            found.append(cells.describe(cell, LAYOUT_KEYS) | words | {"n": known})
     table = pd.DataFrame(found, columns=[*LAYOUT_KEYS, "low", "high", "n", "source"])
     return table.drop_duplicates(list(LAYOUT_KEYS), ignore_index=True)
 
@@ -396,7 +406,7 @@ def agreement(
                 for side, c in (("a", a), ("b", b))
             }
             found.append(
-                describe(cells.table, a, [*names, *STACK, "metric"])
+                cells.describe(a, [*names, *STACK, "metric"])
                 | dict(zip(SCALE, cells.scales[s], strict=True))
                 | {"engine_a": engine[a], "engine_b": engine[b]} | medians
                 | layout_columns(cells, a, b) | of_contrast(made, i) | verdict.columns()
