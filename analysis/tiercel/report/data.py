@@ -423,64 +423,24 @@ class Results:
 
 
 class _Named(Results):
-    """Results without the points of samples. What names or counts all numbers is as of `everything`."""
+    """Results without the points of samples."""
 
     def __init__(self, everything: Results) -> None:
-        self._everything = everything
-        self.study, self.known_flags, self.excluded = (
-            everything.study, everything.known_flags, everything.excluded,
-        )  # fmt: skip
-        self.runs, self.superseded = everything.runs, everything.superseded
-        self.observations = everything.observations
+        self.study, self.known_flags = everything.study, everything.known_flags
+        self.runs, self.observations = everything.runs, everything.observations
+        self.superseded, self.excluded = everything.superseded, everything.excluded
+        # What names or counts all numbers.
+        self.total, self.flags, self.stacks = everything.total, everything.flags, everything.stacks
+        self.memory, self.silent = everything.memory, everything.silent
+        # No sample has these.
+        self.contrasts, self.scaling = everything.contrasts, everything.scaling
+        self.agreement = everything.agreement
+        self.numbers = [n for n in everything.numbers if not self._sampled(n.row)]
+        self.comparisons = [row for row in everything.comparisons if not self._sampled(row)]
+        self.floors = [row for row in everything.floors if not self._sampled(row)]
 
     def named(self) -> Results:
         return self
-
-    @cached_property
-    def numbers(self) -> list[Number]:
-        return [n for n in self._everything.numbers if not self._sampled(n.row)]
-
-    @cached_property
-    def comparisons(self) -> list[Record]:
-        return [row for row in self._everything.comparisons if not self._sampled(row)]
-
-    @cached_property
-    def floors(self) -> list[Record]:
-        return [row for row in self._everything.floors if not self._sampled(row)]
-
-    @cached_property
-    def total(self) -> int:
-        return self._everything.total
-
-    @cached_property
-    def flags(self) -> dict[str, list[Number]]:
-        return self._everything.flags
-
-    @cached_property
-    def stacks(self) -> dict[str, str]:
-        return self._everything.stacks
-
-    @cached_property
-    def memory(self) -> set[str]:
-        return self._everything.memory
-
-    @cached_property
-    def silent(self) -> dict[str, Silent]:
-        return self._everything.silent
-
-    # No sample has these.
-
-    @cached_property
-    def contrasts(self) -> list[Record]:
-        return self._everything.contrasts
-
-    @cached_property
-    def scaling(self) -> list[Record]:
-        return self._everything.scaling
-
-    @cached_property
-    def agreement(self) -> list[Record]:
-        return self._everything.agreement
 
 
 def _measuring(runs: pd.DataFrame) -> pd.DataFrame:
