@@ -16,7 +16,7 @@ SITES = Path(__file__).resolve().parents[2] / "site-configs"
 #: Writes its words, one a line, and what it reads; then says what the test put into `answer`.
 STAND_IN = """#!/bin/sh
 { echo "$0" | sed 's|.*/||'; printf '%s\\n' "$@"; } >"$RECORD/words"
-[ "${0##*/}" != bsub ] || cat >"$RECORD/input"
+case ${0##*/} in bsub | qsub) cat >"$RECORD/input" ;; esac
 if [ -f "$RECORD/${0##*/}.answer" ]; then cat "$RECORD/${0##*/}.answer"; exit 0; fi
 cat "$RECORD/answer"
 exit "$(cat "$RECORD/code")"
@@ -41,6 +41,7 @@ class Machine:
             "qdel",
             "qconf",
             "qacct",
+            "pbsnodes",
             "sbatch",
             "squeue",
             "scancel",
@@ -275,6 +276,97 @@ def test_status_of_grid_engine(
         (machine.folder / "qacct.answer").write_text(accounted)
     done = machine.call(gridengine / "status", "5", answer=answer, code=code)
     assert done.stdout == expected + "\n"
+
+
+@pytest.fixture
+def pbs(tmp_path: Path) -> Path:
+    """The scripts that `tiercel site new --scheduler pbs` writes."""
+    own = schedulers.get("pbs").scripts
+    write_folder(tmp_path / "here", site_files("here", "pbs", scripts=own))
+    return tmp_path / "here"
+
+
+NODES = """\
+small
+     resources_available.mem = 999kb
+     resources_available.ncpus = 2
+
+n1
+     resources_available.host = n1
+     resources_available.mem = 5000kb
+     resources_available.ncpus = 64
+     resources_assigned.ncpus = 64
+
+n2
+     resources_available.mem = 4000kb
+     resources_available.ncpus = 64
+"""
+
+
+def test_pbs_submits_whole_nodes(machine: Machine, pbs: Path, jobscript: Path) -> None:
+    (machine.folder / "pbsnodes.answer").write_text(NODES)
+    done = machine.call(
+        pbs / "submit", "3", "95", "workq", str(jobscript), answer="12.head\n", account="proj"
+    )
+    assert done.stdout == "12.head\n", done.stderr
+    expected = "qsub -N tiercel-here -S /bin/sh -V -r n -j oe -k doe -o .snakemake/"
+    # Of the nodes with the most processors, 64, the least memory; 95 minutes are 1 h 35.
+    expected += (
+        " -l select=3:ncpus=64:mem=4000kb -l place=scatter:exclhost -l walltime=1:35:00 -q workq -A proj"
+    )
+    assert machine.words == expected.split()
+    assert (machine.folder / "input").read_text().endswith(jobscript.read_text())
+    assert (machine.folder / ".snakemake" / "tiercel-here.jobs").read_text() == "12.head\n"
+    refused = machine.call(
+        pbs / "submit", "3", "30", "closed", str(jobscript), code=1, answer="qsub: Unknown queue\n"
+    )
+    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "submit: Unknown queue\n")
+
+
+def test_pbs_without_nodes_asks_what_a_node_has(machine: Machine, pbs: Path, jobscript: Path) -> None:
+    done = machine.call(pbs / "submit", "1", "30", "default", str(jobscript))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("submit: pbsnodes names no processors")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "noted", "expected"),
+    [
+        ("Job Id: 5.head\n    job_state = R\n", 0, "", "running"),
+        ("    job_state = Q\n    comment = Not Running: no node\n", 0, "", "running"),
+        ("    job_state = E\n    Exit_status = 1\n", 0, "", "running"),  # its files are on their way
+        ("    job_state = F\n    Exit_status = 0\n", 0, "", "success"),
+        ("    job_state = F\n    Exit_status = 271\n", 0, "", "failed"),
+        ("    job_state = F\n    substate = 91\n", 0, "", "failed"),  # removed before it began
+        # It may run: it must not be submitted again.
+        ("Connection refused\nqstat: cannot connect to server head (errno=15010)\n", 1, "0", "running"),
+        # Without a history of jobs: what the job noted itself.
+        ("qstat: Unknown Job Id 5.head\n", 153, "0", "success"),
+        ("qstat: Unknown Job Id 5.head\n", 153, "1", "failed"),
+        ("qstat: Unknown Job Id 5.head\n", 153, "", "failed"),  # killed
+    ],
+)
+def test_status_of_pbs(
+    machine: Machine, pbs: Path, answer: str, code: int, noted: str, expected: str
+) -> None:
+    """Answers of OpenPBS 23.06."""
+    if noted:
+        (machine.folder / ".snakemake" / "pbs-5.head.code").write_text(f"{noted}\n")
+    done = machine.call(pbs / "status", "5.head", answer=answer, code=code)
+    assert done.stdout == expected + "\n"
+
+
+@pytest.mark.parametrize("ends", [0, 3])
+def test_a_job_of_pbs_notes_how_it_ended(machine: Machine, pbs: Path, jobscript: Path, ends: int) -> None:
+    jobscript.write_text(f"#!/bin/sh\npwd\nexit {ends}\n")
+    (machine.folder / "pbsnodes.answer").write_text(NODES)
+    machine.call(pbs / "submit", "1", "30", "default", str(jobscript), answer="5.head\n")
+    done = subprocess.run(
+        ["sh", machine.folder / "input"], cwd="/", capture_output=True, text=True, check=False,
+        env={"PATH": "/usr/bin:/bin", "PBS_O_WORKDIR": str(machine.folder), "PBS_JOBID": "5.head"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (ends, f"{machine.folder}\n")
+    assert (machine.folder / ".snakemake" / "pbs-5.head.code").read_text() == f"{ends}\n"
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_slurm_that_does_not_answer(machine: Machine) -> None:
         (("qsub", "aprun"), "cobalt", "aprun", "qsub"),
         (("sbatch", "ibrun"), "slurm", "ibrun", "sbatch"),
         (("qsub", "qconf"), "gridengine", "auto", "qsub"),  # by scripts that the scheduler brings
+        (("qsub", "qstat pbs_version = 23\n"), "pbs", "auto", "select="),
     ],
 )
 def test_schedulers_with_scripts(
@@ -113,7 +114,8 @@ def test_schedulers_with_scripts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in programs:
-        machine.program(name)
+        program, _, answer = name.partition(" ")
+        machine.program(program, answer)
     monkeypatch.chdir(machine.root)
     new("other")
     folder, site = machine.root / "site-configs" / "other", load_site("other", machine.root)
@@ -158,11 +160,40 @@ def test_a_flux_that_does_not_answer_is_no_scheduler_where_slurm_is_one(machine:
     assert survey().scheduler == "slurm"
 
 
-def test_pbs_is_not_taken_for_cobalt(machine: Machine) -> None:
+_QSTAT = """#!/bin/sh
+case "$*" in
+  --version) echo 'pbs_version = 23.06.06' ;;
+  '-B -f') printf 'Server: head\n    default_queue = workq\n    scheduling = True\n' ;;
+  '-Q -f workq') printf 'Queue: workq\n    resources_max.walltime = 06:00:00\n' ;;
+esac
+"""
+
+
+def test_pbs_names_its_nodes_and_queue(machine: Machine) -> None:
     machine.program("qsub")
+    (machine.bin / "qstat").write_text(_QSTAT)
+    (machine.bin / "qstat").chmod(0o755)
+    node = "{}\n     Mom = {}\n     resources_available.mem = {}kb\n     resources_available.ncpus = {}\n\n"
+    machine.program(
+        "pbsnodes", "".join(node.format(n, n, mem, cpus) for n, mem, cpus in [
+            ("n1", 2097152, 64), ("big", 8388608, 64), ("n2", 2097152, 64), ("gpu", 4194304, 32),
+        ]),
+    )  # fmt: skip
+    found = survey()
+    assert (found.scheduler, found.launcher, found.partition) == ("pbs", "auto", "workq")
+    # The most frequent kind: two nodes of 64 processors and 2 GiB.
+    assert (found.nodes, found.cores, found.memory_mib, found.walltime_minutes) == (2, 64, 2048, 360)
+    assert "other nodes, by processors: 1 of 64, 1 of 32 (what a job asks for: chunk= in submit)" in (
+        found.questions
+    )
+
+
+def test_torque_is_not_taken_for_pbs_nor_for_cobalt(machine: Machine) -> None:
+    machine.program("qsub")
+    machine.program("qstat", "Version: 6.1.2\n")
     found = survey()
     assert found.scheduler == ""
-    assert any("PBS" in question for question in found.questions)
+    assert any("qsub" in question for question in found.questions)
 
 
 def test_a_laptop(machine: Machine) -> None:

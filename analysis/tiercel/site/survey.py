@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,13 +57,15 @@ def survey(scheduler: str = "") -> Survey:
         found.scheduler = "" if scheduler == "none" else scheduler or _scheduler()
     if found.scheduler == "slurm":
         _slurm(found)
+    elif found.scheduler == "pbs":
+        _pbs(found)
     elif found.scheduler and not answers:
         found.launcher, question = _USUAL.get(found.scheduler, _OTHERS)
         if found.scheduler == "cobalt":
             found.launcher = "aprun" if shutil.which("aprun") else "mpiexec"
         found.questions.append(question)
     elif shutil.which("qsub") and not scheduler and not answers:
-        found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
+        found.questions.append("there is a qsub of no known scheduler: no jobs are submitted to it")
     if found.scheduler:
         found.questions.append(
             "does a job's script run on its first node (head: compute) or elsewhere (service)?"
@@ -76,6 +79,9 @@ def _scheduler() -> str:
     for name, program in programs:
         if shutil.which(program):
             return name
+    # Torque has programs of the same names; its qsub knows no `select`.
+    if shutil.which("qsub") and "pbs_version" in _answer("qstat", "--version"):
+        return "pbs"
     cobalt = shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists())
     return "cobalt" if cobalt else ""
 
@@ -101,6 +107,35 @@ def _flux(found: Survey) -> bool:
     if len(rows) > 1:
         found.questions.append(f"other queues: {', '.join(sorted(r[0].rstrip('*') for r in rows))}")
     return True
+
+
+def _pbs(found: Survey) -> None:
+    """Take nodes, cores and memory of the most frequent kind of node, and the default queue (checked with
+    OpenPBS 23.06)."""
+    nodes: Counter[tuple[int, int]] = Counter()
+    for node in re.split(r"^(?=\S)", _answer("pbsnodes", "-a"), flags=re.MULTILINE):
+        kind = dict(re.findall(r"^ +resources_available\.(\w+) = (\d+)", node, re.M))
+        if int(kind.get("ncpus", 0)):
+            nodes[int(kind["ncpus"]), int(kind.get("mem", 0)) // 1024] += 1
+    if nodes:
+        ((found.cores, memory_mib), found.nodes), *others = nodes.most_common()
+        found.memory_mib = memory_mib or None
+        if others:
+            kinds = ", ".join(f"{count} of {cores}" for (cores, _), count in others)
+            found.questions.append(
+                f"other nodes, by processors: {kinds} (what a job asks for: chunk= in submit)"
+            )
+    else:
+        found.questions.append("pbsnodes named no node: nodes and cores are guesses")
+    queue = re.search(r"^ +default_queue = (\S+)", _answer("qstat", "-B", "-f"), re.MULTILINE)
+    found.partition = queue[1] if queue else ""
+    longest = re.search(
+        r"^ +resources_max\.walltime = (\S+)", _answer("qstat", "-Q", "-f", found.partition), re.MULTILINE
+    )
+    found.walltime_minutes = _minutes(longest[1]) if longest else None
+    found.launcher = "aprun" if shutil.which("aprun") else "auto"
+    found.questions.append("launcher: pals where mpiexec is HPE's (PALS), as on HPE Cray machines")
+    found.questions.append("processors may be hardware threads: the cores of a node (processes_per_node)")
 
 
 def _slurm(found: Survey) -> None:

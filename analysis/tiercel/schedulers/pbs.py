@@ -1,0 +1,71 @@
+"""PBS Professional and OpenPBS, through Snakemake's cluster-generic executor and the site's own scripts.
+
+Each node is one chunk (``-l select``), alone on its host (``-l place=scatter:exclhost``).
+"""
+
+from __future__ import annotations
+
+from tiercel.schedulers.base import Scheduler, schedulers
+from tiercel.schedulers.scripts import ScriptsMixin
+
+_SUBMIT = r"""#!/bin/sh
+# Submits a job of Snakemake to PBS: submit NODES MINUTES QUEUE JOBSCRIPT. Prints the job's id, nothing else.
+set -eu
+# QUESTION: what must each node have? For example ncpus=128:mem=240gb, or system=NAME. Without an answer: all
+# processors and the memory of the nodes that have the most processors.
+chunk=
+# QUESTION: does the site ask for more? For example -l filesystems=home:scratch
+options=
+site=$(basename "$(dirname "$0")")   # the folder's name: by it the jobs of a killed Snakemake are found
+nodes=$1 minutes=$2 queue=$3 script=$4
+[ -n "$chunk" ] || chunk=$(pbsnodes -a | awk '
+  /^[^ ]/ { memory = "" }
+  $1 == "resources_available.mem" { memory = $3 }
+  $1 == "resources_available.ncpus" && $3 + 0 >= most + 0 {
+    if ($3 + 0 > most + 0 || memory + 0 < least + 0) least = memory
+    most = $3
+  }
+  END { if (most) print "ncpus=" most (least ? ":mem=" least : "") }')
+[ -n "$chunk" ] ||
+  { echo "submit: pbsnodes names no processors: write what a node has (chunk=)" >&2; exit 1; }
+# shellcheck disable=SC2086 # several words
+set -- -N "tiercel-$site" -S /bin/sh -V -r n -j oe -k doe -o .snakemake/ $options
+set -- "$@" -l "select=$nodes:$chunk" -l place=scatter:exclhost
+set -- "$@" -l "walltime=$((minutes / 60)):$((minutes % 60)):00"
+[ "$queue" = default ] || set -- "$@" -q "$queue"
+[ -z "${TIERCEL_ACCOUNT:-}" ] || set -- "$@" -A "$TIERCEL_ACCOUNT"
+# PBS may keep no history of ended jobs: the job itself notes how it ended.
+answer=$({
+  echo 'cd "$PBS_O_WORKDIR" && trap '\''echo $? >".snakemake/pbs-$PBS_JOBID.code"'\'' EXIT'
+  cat "$script"
+} | qsub "$@" 2>&1) || { printf '%s\n' "$answer" | sed 's/^qsub: /submit: /' >&2; exit 1; }
+id=$(printf '%s\n' "$answer" | sed -n '/^[0-9][0-9]*\.[^ ]*$/p' | tail -n 1)
+[ -n "$id" ] || { printf 'submit: qsub gave no job id: %s\n' "$answer" >&2; exit 1; }
+# Kept for the Snakemake after one that was killed: it waits for jobs that still run.
+echo "$id" >>".snakemake/tiercel-$site.jobs"
+echo "$id"
+"""
+_STATUS = r"""#!/bin/sh
+# Prints how a job of PBS is: status JOB prints running (waiting, too), success or failed.
+if answer=$(LC_ALL=C qstat -x -f "$1" 2>&1); then
+  printf '%s\n' "$answer" | awk '$1 == "job_state" { state = $3 } $1 == "Exit_status" { code = $3; seen = 1 }
+    END { print(state != "F" ? "running" : seen && code == 0 ? "success" : "failed") }'
+  exit
+fi
+# Without an answer nothing is known, and a job that may run must not be submitted again.
+case $answer in *'Unknown Job Id'*) ;; *) echo running; exit ;; esac
+# It has ended, and PBS keeps no history of jobs. A job that was killed has noted nothing.
+[ "$(cat ".snakemake/pbs-$1.code" 2>/dev/null)" = 0 ] && echo success || echo failed
+"""
+_CANCEL = """#!/bin/sh
+# Ends jobs of PBS: cancel JOB...
+exec qdel "$@"
+"""
+
+
+@schedulers.register("pbs")
+class PBS(ScriptsMixin, Scheduler):
+    name = "pbs"
+    programs = ("qsub", "qstat", "qdel")
+    marks = ("pbsnodes",)
+    scripts = {"submit": _SUBMIT, "status": _STATUS, "cancel": _CANCEL}
