@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.schedulers import schedulers
+from tiercel.schedulers import Request, schedulers
+from tiercel.schedulers.flux import Flux
+from tiercel.site import load_site
 from tiercel.site.folder import site_files, write_folder
 
 SITES = Path(__file__).resolve().parents[2] / "site-configs"
@@ -136,6 +138,7 @@ def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
         "2",
         "15",
         "pbatch",
+        "none",
         str(jobscript),
         answer="f3ETxsR9H\n",
         account="bank",
@@ -145,6 +148,26 @@ def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
         "flux", "batch", "--nodes=2", "--exclusive", "--time-limit=15m", "--job-name=tiercel-here",
         "--output=.snakemake/flux-{{id}}.log", "--queue=pbatch", "--bank=bank", str(jobscript),
     ]  # fmt: skip
+
+
+def test_flux_makes_the_storage_of_a_job(machine: Machine, jobscript: Path) -> None:
+    directive = "#DW jobdw type=xfs capacity=1TiB name=tiercel"
+    done = machine.call(
+        SITES / "tuolumne" / "submit", "1", "15", "default", directive, str(jobscript), answer="f1\n"
+    )
+    assert done.stdout == "f1\n"
+    assert machine.words[-2:] == [f"--setattr=dw={directive}", str(jobscript)]
+
+
+def test_flux_asks_for_the_storage_that_a_job_measures() -> None:
+    site = load_site("tuolumne", SITES.parent)
+    assert site.scheduler is not None
+    rabbit = {"rabbit": site.storages["rabbit"]}
+    asked = [
+        Flux().resources(Request(site, site.scheduler, 1, 10, some))["allocate"] for some in ({}, rabbit)
+    ]
+    # A word of a shell's command line.
+    assert asked == ["none", "'#DW jobdw type=xfs capacity=1TiB name=tiercel'"]
 
 
 @pytest.mark.parametrize(
@@ -321,6 +344,26 @@ def test_pbs_submits_whole_nodes(machine: Machine, pbs: Path, jobscript: Path) -
         pbs / "submit", "3", "30", "closed", str(jobscript), code=1, answer="qsub: Unknown queue\n"
     )
     assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "submit: Unknown queue\n")
+
+
+@pytest.mark.parametrize(("site", "systems"), [("polaris", "home:eagle"), ("aurora", "home:flare")])
+def test_argonne_names_the_system_and_its_file_systems(
+    machine: Machine, jobscript: Path, site: str, systems: str
+) -> None:
+    done = machine.call(
+        SITES / site / "submit", "2", "60", "prod", str(jobscript), answer="12.pbs-01.example\n", account="p"
+    )
+    assert done.stdout == "12.pbs-01.example\n", done.stderr
+    expected = (
+        f"-l filesystems={systems} -l select=2:system={site} -l place=scatter:exclhost -l walltime=1:0:00"
+    )
+    assert " ".join(machine.words).endswith(f"{expected} -q prod -A p")
+    # But for what the site asks for its scripts are those of the adapter.
+    own = schedulers.get("pbs").scripts
+    head, body = (SITES / site / "submit").read_text().split("\nsite=", 1)
+    assert body == own["submit"].split("\nsite=", 1)[1]
+    assert [line.partition("=")[0] for line in head.splitlines()[-2:]] == ["chunk", "options"]
+    assert all((SITES / site / name).read_text() == own[name] for name in ("status", "cancel"))
 
 
 def test_pbs_without_nodes_asks_what_a_node_has(machine: Machine, pbs: Path, jobscript: Path) -> None:

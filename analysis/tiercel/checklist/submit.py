@@ -107,9 +107,8 @@ def _asked(site: Site, job: Job) -> dict[str, Any]:
     scheduler = scheduler_of(site)
     resources: dict[str, int | str] = {}
     if scheduler is not None and site.scheduler is not None:
-        licences = tuple(sorted({s.licence for s in site.storages.values() if s.licence}))
         minutes = min(MINUTES, int(site.scheduler.walltime // 60))
-        resources = scheduler.resources(Request(site, site.scheduler, job.nodes, minutes, licences))
+        resources = scheduler.resources(Request(site, site.scheduler, job.nodes, minutes, site.storages))
     return {"nodes": job.nodes, "resources": resources}
 
 

@@ -24,8 +24,8 @@ class Slurm(Scheduler):
         settings = request.settings
         # Whole nodes: a neighbour on the same node would be measured too.
         extra = ["--exclusive", *settings.options]
-        if request.licences:
-            extra.append(f"--licenses={','.join(request.licences)}")
+        if licences := request.each("licence"):
+            extra.append(f"--licenses={','.join(licences)}")
         found: dict[str, int | str] = {
             "nodes": request.nodes,
             # The executor refuses an MPI job of one task; runs take what they need of these by srun.
