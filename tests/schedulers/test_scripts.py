@@ -311,17 +311,17 @@ def pbs(tmp_path: Path) -> Path:
 
 NODES = """\
 small
-     resources_available.mem = 999kb
+     resources_available.mem = 1024kb
      resources_available.ncpus = 2
 
 n1
      resources_available.host = n1
-     resources_available.mem = 5000kb
+     resources_available.mem = 500gb
      resources_available.ncpus = 64
      resources_assigned.ncpus = 64
 
 n2
-     resources_available.mem = 4000kb
+     resources_available.mem = 24684092kb
      resources_available.ncpus = 64
 """
 
@@ -333,9 +333,10 @@ def test_pbs_submits_whole_nodes(machine: Machine, pbs: Path, jobscript: Path) -
     )
     assert done.stdout == "12.head\n", done.stderr
     expected = "qsub -N tiercel-here -S /bin/sh -V -r n -j oe -k doe -o .snakemake/"
-    # Of the nodes with the most processors, 64, the least memory; 95 minutes are 1 h 35.
+    # Of the nodes with the most processors, 64, the least memory, 24684092 kB in whole MB: of more
+    # OpenPBS 23.06 says that it can never run. 95 minutes are 1 h 35.
     expected += (
-        " -l select=3:ncpus=64:mem=4000kb -l place=scatter:exclhost -l walltime=1:35:00 -q workq -A proj"
+        " -l select=3:ncpus=64:mem=24105mb -l place=scatter:exclhost -l walltime=1:35:00 -q workq -A proj"
     )
     assert machine.words == expected.split()
     assert (machine.folder / "input").read_text().endswith(jobscript.read_text())
@@ -372,30 +373,37 @@ def test_pbs_without_nodes_asks_what_a_node_has(machine: Machine, pbs: Path, job
     assert done.stderr.startswith("submit: pbsnodes names no processors")
 
 
+_GONE = "qstat: Unknown Job Id 5.head\n"
+_FINISHED = "qstat: 5.head Job has finished, use -x or -H to obtain historical job information\n"
+_NO_HISTORY = "qstat: PBS is not configured to maintain job history 5.head\n"
+
+
 @pytest.mark.parametrize(
-    ("answer", "code", "noted", "expected"),
+    ("now", "before", "noted", "expected"),
     [
-        ("Job Id: 5.head\n    job_state = R\n", 0, "", "running"),
-        ("    job_state = Q\n    comment = Not Running: no node\n", 0, "", "running"),
-        ("    job_state = E\n    Exit_status = 1\n", 0, "", "running"),  # its files are on their way
-        ("    job_state = F\n    Exit_status = 0\n", 0, "", "success"),
-        ("    job_state = F\n    Exit_status = 271\n", 0, "", "failed"),
-        ("    job_state = F\n    substate = 91\n", 0, "", "failed"),  # removed before it began
+        ("    job_state = R\n", "", "", "running"),
+        ("    job_state = Q\n    comment = Not Running: no node\n", "", "", "running"),
+        ("    job_state = E\n    Exit_status = 1\n", "", "", "running"),  # its files are on their way
         # It may run: it must not be submitted again.
-        ("Connection refused\nqstat: cannot connect to server head (errno=15010)\n", 1, "0", "running"),
+        ("Connection refused\nqstat: cannot connect to server head (errno=15010)\n", "", "0", "running"),
+        (_FINISHED, "    job_state = F\n    Exit_status = 0\n", "", "success"),
+        (_FINISHED, "    job_state = F\n    Exit_status = 271\n", "", "failed"),
+        (_FINISHED, "    job_state = F\n    substate = 91\n", "", "failed"),  # removed before it began
         # Without a history of jobs: what the job noted itself.
-        ("qstat: Unknown Job Id 5.head\n", 153, "0", "success"),
-        ("qstat: Unknown Job Id 5.head\n", 153, "1", "failed"),
-        ("qstat: Unknown Job Id 5.head\n", 153, "", "failed"),  # killed
+        (_GONE, _NO_HISTORY, "0", "success"),
+        (_GONE, _NO_HISTORY, "1", "failed"),
+        (_GONE, _NO_HISTORY, "", "failed"),  # killed
     ],
 )
-def test_status_of_pbs(
-    machine: Machine, pbs: Path, answer: str, code: int, noted: str, expected: str
-) -> None:
+def test_status_of_pbs(machine: Machine, pbs: Path, now: str, before: str, noted: str, expected: str) -> None:
     """Answers of OpenPBS 23.06."""
     if noted:
         (machine.folder / ".snakemake" / "pbs-5.head.code").write_text(f"{noted}\n")
-    done = machine.call(pbs / "status", "5.head", answer=answer, code=code)
+    (machine.bin / "qstat").write_text(
+        '#!/bin/sh\ncase $1 in -x) cat "$RECORD/before" ;; *) cat "$RECORD/answer" ;; esac\n'
+    )
+    (machine.folder / "before").write_text(before)
+    done = machine.call(pbs / "status", "5.head", answer=now)
     assert done.stdout == expected + "\n"
 
 

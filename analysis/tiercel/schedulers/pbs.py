@@ -19,13 +19,15 @@ options=
 site=$(basename "$(dirname "$0")")   # the folder's name: by it the jobs of a killed Snakemake are found
 nodes=$1 minutes=$2 queue=$3 script=$4
 [ -n "$chunk" ] || chunk=$(pbsnodes -a | awk '
-  /^[^ ]/ { memory = "" }
-  $1 == "resources_available.mem" { memory = $3 }
+  # In whole MB, as PBS counts the memory of a node: a job that asks for more can never run.
+  function mb(size) { return int(size * (size ~ /gb$/ ? 1024 : size ~ /mb$/ ? 1 : 1 / 1024)) }
+  /^[^ ]/ { memory = 0 }
+  $1 == "resources_available.mem" { memory = mb($3) }
   $1 == "resources_available.ncpus" && $3 + 0 >= most + 0 {
-    if ($3 + 0 > most + 0 || memory + 0 < least + 0) least = memory
+    if ($3 + 0 > most + 0 || memory < least) least = memory
     most = $3
   }
-  END { if (most) print "ncpus=" most (least ? ":mem=" least : "") }')
+  END { if (most) print "ncpus=" most (least ? ":mem=" least "mb" : "") }')
 [ -n "$chunk" ] ||
   { echo "submit: pbsnodes names no processors: write what a node has (chunk=)" >&2; exit 1; }
 # shellcheck disable=SC2086 # several words
@@ -47,14 +49,22 @@ echo "$id"
 """
 _STATUS = r"""#!/bin/sh
 # Prints how a job of PBS is: status JOB prints running (waiting, too), success or failed.
-if answer=$(LC_ALL=C qstat -x -f "$1" 2>&1); then
-  printf '%s\n' "$answer" | awk '$1 == "job_state" { state = $3 } $1 == "Exit_status" { code = $3; seen = 1 }
-    END { print(state != "F" ? "running" : seen && code == 0 ? "success" : "failed") }'
-  exit
-fi
-# Without an answer nothing is known, and a job that may run must not be submitted again.
-case $answer in *'Unknown Job Id'*) ;; *) echo running; exit ;; esac
-# It has ended, and PBS keeps no history of jobs. A job that was killed has noted nothing.
+answer=$(LC_ALL=C qstat -f "$1" 2>&1) || :
+case $answer in
+  *'Unknown Job Id'* | *'Job has finished'*) ;;
+  # Also without an answer: then nothing is known, and a job that may run must not be submitted again.
+  *) echo running; exit ;;
+esac
+# It has ended. How: from the history of jobs, else what the job noted; one that was killed notes nothing.
+answer=$(LC_ALL=C qstat -x -f "$1" 2>&1) || :
+case $answer in
+  *'job_state = F'*'Exit_status = 0'*) echo success; exit ;;
+  *'job_state = F'*) echo failed; exit ;;
+esac
+for _ in 1 2 3; do
+  [ ! -f ".snakemake/pbs-$1.code" ] || break
+  sleep 1
+done
 [ "$(cat ".snakemake/pbs-$1.code" 2>/dev/null)" = 0 ] && echo success || echo failed
 """
 _CANCEL = """#!/bin/sh

@@ -75,13 +75,13 @@ def survey(scheduler: str = "") -> Survey:
 
 
 def _scheduler() -> str:
+    # Torque has programs of the same names; its qsub knows no `select`. Slurm's programs may be there, too.
+    if shutil.which("qsub") and "pbs_version" in _answer("qstat", "--version"):
+        return "pbs"
     programs = (("slurm", "sbatch"), ("lsf", "bsub"), ("flux", "flux"), ("gridengine", "qconf"))
     for name, program in programs:
         if shutil.which(program):
             return name
-    # Torque has programs of the same names; its qsub knows no `select`.
-    if shutil.which("qsub") and "pbs_version" in _answer("qstat", "--version"):
-        return "pbs"
     cobalt = shutil.which("qsub") and (shutil.which("aprun") or Path("/etc/cobalt.conf").exists())
     return "cobalt" if cobalt else ""
 
@@ -114,9 +114,9 @@ def _pbs(found: Survey) -> None:
     OpenPBS 23.06)."""
     nodes: Counter[tuple[int, int]] = Counter()
     for node in re.split(r"^(?=\S)", _answer("pbsnodes", "-a"), flags=re.MULTILINE):
-        kind = dict(re.findall(r"^ +resources_available\.(\w+) = (\d+)", node, re.M))
-        if int(kind.get("ncpus", 0)):
-            nodes[int(kind["ncpus"]), int(kind.get("mem", 0)) // 1024] += 1
+        kind = dict(re.findall(r"^ +resources_available\.(\w+) = (\S+)", node, re.M))
+        if cpus := _number(kind.get("ncpus", "")):
+            nodes[cpus, _mib(kind.get("mem", ""))] += 1
     if nodes:
         ((found.cores, memory_mib), found.nodes), *others = nodes.most_common()
         found.memory_mib = memory_mib or None
@@ -207,6 +207,14 @@ def _number(text: str) -> int:
     """Return the number in ``4000+`` (Slurm: nodes differ, this is the least)."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match else 0
+
+
+def _mib(text: str) -> int:
+    """Return the MiB in ``24684092kb`` or ``250gb``, as PBS writes memory; 0 for none."""
+    number, unit = _number(text), text[-2:].lower()
+    return (
+        number * {"mb": 1, "gb": 1024, "tb": 1024**2}[unit] if unit in ("mb", "gb", "tb") else number // 1024
+    )
 
 
 def _minutes(text: str) -> int | None:
