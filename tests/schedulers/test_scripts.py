@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.schedulers import Request, schedulers
+from tiercel.schedulers import Job, Request, schedulers
 from tiercel.schedulers.flux import Flux
+from tiercel.schedulers.pbs import PBS
+from tiercel.schedulers.slurm import Slurm
 from tiercel.site import load_site
 from tiercel.site.folder import site_files, write_folder
 
@@ -405,6 +407,50 @@ def test_status_of_pbs(machine: Machine, pbs: Path, now: str, before: str, noted
     (machine.folder / "before").write_text(before)
     done = machine.call(pbs / "status", "5.head", answer=now)
     assert done.stdout == expected + "\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "comment", "expected"),
+    [
+        ("R", "Job run at Sat Nov 28 at 10:44 on (head:ncpus=2)", Job("5.head", True)),
+        ("Q", "Not Running: Insufficient amount of resource: ncpus",
+         Job("5.head", False, "Not Running: Insufficient amount of resource: ncpus")),
+        ("Q", "Can Never Run: Insufficient amount of resource: mem (R: 24684092kb A: 24105mb T: 24105mb)",
+         Job("5.head", False, "Can Never Run: Insufficient amount of resource: mem (R: 24684092kb A: 24105mb "
+             "T: 24105mb)", stuck=True)),
+        ("H", "", Job("5.head", False, "held", stuck=True)),
+    ],
+)  # fmt: skip
+def test_pbs_names_why_a_job_waits(
+    machine: Machine, pbs: Path, state: str, comment: str, expected: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comments of OpenPBS 23.06."""
+    said = f"Job Id: 5.head\n    job_state = {state}\n" + (f"    comment = {comment}\n" if comment else "")
+    (machine.bin / "qstat").write_text(f"#!/bin/sh\ncat <<'E'\n{said}E\n")
+    (machine.folder / "site-configs").mkdir()
+    pbs.rename(machine.folder / "site-configs" / "here")
+    (machine.folder / ".snakemake" / "tiercel-here.jobs").write_text("5.head\n")
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    assert PBS().left_behind("here", machine.folder) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        ("RUNNING", "None", Job("7", True)),
+        ("PENDING", "None", Job("7", False)),
+        ("PENDING", "Priority", Job("7", False, "Priority")),
+        ("PENDING", "PartitionConfig", Job("7", False, "PartitionConfig", stuck=True)),
+    ],
+)
+def test_slurm_names_why_a_job_waits(
+    machine: Machine, state: str, reason: str, expected: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine.bin / "squeue").write_text(
+        f"#!/bin/sh\necho '7|{state}|tiercel-here_1|{reason}|{machine.folder}'\n"
+    )
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    assert Slurm().left_behind("here", machine.folder) == [expected]
 
 
 @pytest.mark.parametrize("ends", [0, 3])

@@ -213,6 +213,20 @@ def test_what_is_amiss_is_told_in_sentences(monkeypatch: pytest.MonkeyPatch) -> 
     assert any("TIERCEL_ACCOUNT is not set" in p for p in found)
 
 
+def test_a_job_that_never_starts_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [
+        f"{n}|PENDING|tiercel-ruby_{n}|{why}|{CHECKOUT}"
+        for n, why in [(7, "PartitionConfig"), (8, "Priority")]
+    ]
+    for name in ("sbatch", "squeue", "scancel", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\n" + "".join(f"echo '{job}'\n" for job in jobs))
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert problems(load_site("ruby", CHECKOUT), CHECKOUT, storages=False) == [
+        "job 7 cannot start: PartitionConfig"
+    ]
+
+
 def test_network_storage_is_shared_unless_said_otherwise() -> None:
     storage = Storage(type="nfs", mount="/m", scratch="/m/x", medium="network")
     assert storage.shared

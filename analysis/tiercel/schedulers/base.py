@@ -48,6 +48,14 @@ class Job:
 
     id: str
     running: bool
+    reason: str = ""
+    """Why it waits, in the words of the scheduler; empty where it does not say."""
+    stuck: bool = False
+    """Whether it waits for somebody to change something, and not for its turn."""
+
+    @property
+    def words(self) -> str:
+        return f"job {self.id} {'cannot start' if self.stuck else 'waits'}: {self.reason}"
 
 
 class Scheduler(ABC):

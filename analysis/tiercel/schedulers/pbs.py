@@ -5,7 +5,11 @@ Each node is one chunk (``-l select``), alone on its host (``-l place=scatter:ex
 
 from __future__ import annotations
 
-from tiercel.schedulers.base import Scheduler, schedulers
+import re
+import subprocess
+from pathlib import Path
+
+from tiercel.schedulers.base import Job, Scheduler, schedulers
 from tiercel.schedulers.scripts import ScriptsMixin
 
 _SUBMIT = r"""#!/bin/sh
@@ -79,3 +83,20 @@ class PBS(ScriptsMixin, Scheduler):
     programs = ("qsub", "qstat", "qdel")
     marks = ("pbsnodes",)
     scripts = {"submit": _SUBMIT, "status": _STATUS, "cancel": _CANCEL}
+
+    def left_behind(self, site: str, folder: Path) -> list[Job]:
+        """Return what the status script knows, and of jobs that wait why."""
+        return [_described(job) for job in super().left_behind(site, folder)]
+
+
+def _described(job: Job) -> Job:
+    try:
+        command = ["qstat", "-f", "-w", job.id]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return job
+    said = dict(re.findall(r"^ +(job_state|comment) = (.*)$", answer, re.MULTILINE))
+    if (state := said.get("job_state")) not in ("Q", "H", "W"):
+        return job
+    reason = said.get("comment") or ("held" if state == "H" else "")
+    return Job(job.id, False, reason, state == "H" or reason.startswith("Can Never Run"))
