@@ -321,3 +321,8 @@ def _project(root: Path, changes: dict[str, object]) -> Path:
         yaml.dump({"site": "blind", "storages": storages, **changes}).replace("16**5000", f"0x{'f' * 5000}")
     )
     return root
+
+
+def test_a_type_of_fuse_is_spelled_either_way() -> None:
+    for kind in ("sshfs", "fuse.sshfs"):
+        assert Storage(type=kind, mount="/m", scratch="/m/x").type == "sshfs"

@@ -44,7 +44,9 @@ Name = Annotated[str, AfterValidator(check_name)]
 class Storage(Document):
     """One system under test: a mounted file system, or a bucket of object storage (``type: s3``)."""
 
-    type: str = Field(description="file-system type as the kernel names it; s3: object storage")
+    type: str = Field(
+        description="file-system type as the kernel names it, with or without `fuse.`; s3: object storage"
+    )
     mount: str = Field(description="mount point")
     scratch: str = Field(
         description="folder (prefix in a bucket) that tiercel may create and write; $VARIABLES are expanded"
@@ -69,6 +71,12 @@ class Storage(Document):
         default="", description="what a job that measures here asks Flux for: a #DW directive (Rabbit)"
     )
     topology: list[Stage] = Field(default=[], description="from the client to the media")
+
+    @field_validator("type")
+    @classmethod
+    def _without_prefix(cls, value: str) -> str:
+        # The mount table says fuse.sshfs, and other programs sshfs: one name for one thing.
+        return value.removeprefix("fuse.")
 
     @field_validator("topology")
     @classmethod

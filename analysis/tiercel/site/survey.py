@@ -44,6 +44,8 @@ class Survey:
     processor: str = ""
     modules: list[str] = field(default_factory=list)
     storages: dict[str, Storage] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Mount points that are no storage to measure, with the reason."""
     questions: list[str] = field(default_factory=list)
 
 
@@ -165,7 +167,8 @@ def _slurm(found: Survey) -> None:
 
 
 def _storages(found: Survey) -> None:
-    storages = discover().storages
+    looked = discover()
+    storages, found.skipped = looked.storages, looked.skipped
     if not found.scheduler:
         found.storages = storages
         return
