@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -124,10 +125,20 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
         objects_unsupported,
         notes,
     )
-    notes += _idle(configurations, adapters)
+    notes += [*_repeated(configurations, study), *_idle(configurations, adapters)]
     plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
                       read_looks(results, study.study))  # fmt: skip
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
+
+
+def _repeated(configurations: Sequence[Configuration], study: Study) -> Iterator[str]:
+    """Yield a line on what is measured again because more engines are installed than the study needs."""
+    further = Counter(c.engine for c in configurations if c.engine not in study.engines)
+    if further:
+        yield (
+            f"{' and '.join(further)}: installed here, so {further.total()} of {len(configurations)} "
+            "configurations are measured with them (engines_where_found: [] in the study leaves them out)"
+        )
 
 
 def _idle(configurations: Sequence[Configuration], adapters: Mapping[str, Engine]) -> Iterator[str]:
