@@ -66,8 +66,13 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 #: The sites that come with tiercel. A user's own, beside them, are the user's: no test asks about those.
 SHIPPED = (
-    "frontera", "lassen", "local", "quartz", "ruby", "sierra", "slurm-virtual", "summit", "theta",
-    "thetagpu", "wombat",
+    "aurora", "delta", "frontera", "frontier", "lassen", "local", "lumi", "perlmutter", "polaris", "quartz",
+    "ruby", "sierra", "slurm-virtual", "stampede3", "summit", "theta", "thetagpu", "tuolumne", "vista",
+    "wombat",
+)  # fmt: skip
+#: Of these, machines in operation: described from their centres' pages. They have no stack of Spack.
+IN_OPERATION = (
+    "aurora", "delta", "frontier", "lumi", "perlmutter", "polaris", "stampede3", "tuolumne", "vista",
 )  # fmt: skip
 
 TINY = """

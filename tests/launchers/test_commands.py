@@ -19,6 +19,7 @@ EXPECTED = {
     "lrun": "lrun -N2 -T4",
     "flux": "flux run --nodes=2 --ntasks=8 --exclusive --setopt=cpu-affinity=off",
     "aprun": "aprun -n 8 -N 4 -cc none",
+    "pals": "mpiexec -n 8 --ppn 4 --cpu-bind none",
     "ibrun": "env IBRUN_TASKS_PER_NODE=4 ibrun -n 8",
 }
 

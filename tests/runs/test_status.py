@@ -233,3 +233,9 @@ def test_on_the_command_line(project: Project) -> None:
     assert project.tiercel("status", "--study", "none").returncode == 2
     with pytest.raises(UserError):
         status_of(make_plan("elsewhere", "tiny", project.root), project.root)
+
+
+def test_a_job_that_waits_has_its_reason() -> None:
+    status = Status("waiting", 0, (), 2, 60.0, (), 0, 1, (), (), (), ("job 7 cannot start: PartitionConfig",))
+    lines = words_of(status, "here", "tiny")
+    assert lines[lines.index("jobs: 0 running, 1 waiting") + 1] == "job 7 cannot start: PartitionConfig"

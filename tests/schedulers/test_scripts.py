@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tiercel.schedulers import schedulers
+from tiercel.schedulers import Job, Request, schedulers
+from tiercel.schedulers.flux import Flux
+from tiercel.schedulers.pbs import PBS
+from tiercel.schedulers.slurm import Slurm
+from tiercel.site import load_site
 from tiercel.site.folder import site_files, write_folder
 
 SITES = Path(__file__).resolve().parents[2] / "site-configs"
@@ -16,7 +20,7 @@ SITES = Path(__file__).resolve().parents[2] / "site-configs"
 #: Writes its words, one a line, and what it reads; then says what the test put into `answer`.
 STAND_IN = """#!/bin/sh
 { echo "$0" | sed 's|.*/||'; printf '%s\\n' "$@"; } >"$RECORD/words"
-[ "${0##*/}" != bsub ] || cat >"$RECORD/input"
+case ${0##*/} in bsub | qsub) cat >"$RECORD/input" ;; esac
 if [ -f "$RECORD/${0##*/}.answer" ]; then cat "$RECORD/${0##*/}.answer"; exit 0; fi
 cat "$RECORD/answer"
 exit "$(cat "$RECORD/code")"
@@ -41,6 +45,7 @@ class Machine:
             "qdel",
             "qconf",
             "qacct",
+            "pbsnodes",
             "sbatch",
             "squeue",
             "scancel",
@@ -135,6 +140,7 @@ def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
         "2",
         "15",
         "pbatch",
+        "none",
         str(jobscript),
         answer="f3ETxsR9H\n",
         account="bank",
@@ -144,6 +150,26 @@ def test_flux(machine: Machine, jobscript: Path, tmp_path: Path) -> None:
         "flux", "batch", "--nodes=2", "--exclusive", "--time-limit=15m", "--job-name=tiercel-here",
         "--output=.snakemake/flux-{{id}}.log", "--queue=pbatch", "--bank=bank", str(jobscript),
     ]  # fmt: skip
+
+
+def test_flux_makes_the_storage_of_a_job(machine: Machine, jobscript: Path) -> None:
+    directive = "#DW jobdw type=xfs capacity=1TiB name=tiercel"
+    done = machine.call(
+        SITES / "tuolumne" / "submit", "1", "15", "default", directive, str(jobscript), answer="f1\n"
+    )
+    assert done.stdout == "f1\n"
+    assert machine.words[-2:] == [f"--setattr=dw={directive}", str(jobscript)]
+
+
+def test_flux_asks_for_the_storage_that_a_job_measures() -> None:
+    site = load_site("tuolumne", SITES.parent)
+    assert site.scheduler is not None
+    rabbit = {"rabbit": site.storages["rabbit"]}
+    asked = [
+        Flux().resources(Request(site, site.scheduler, 1, 10, some))["allocate"] for some in ({}, rabbit)
+    ]
+    # A word of a shell's command line.
+    assert asked == ["none", "'#DW jobdw type=xfs capacity=1TiB name=tiercel'"]
 
 
 @pytest.mark.parametrize(
@@ -275,6 +301,169 @@ def test_status_of_grid_engine(
         (machine.folder / "qacct.answer").write_text(accounted)
     done = machine.call(gridengine / "status", "5", answer=answer, code=code)
     assert done.stdout == expected + "\n"
+
+
+@pytest.fixture
+def pbs(tmp_path: Path) -> Path:
+    """The scripts that `tiercel site new --scheduler pbs` writes."""
+    own = schedulers.get("pbs").scripts
+    write_folder(tmp_path / "here", site_files("here", "pbs", scripts=own))
+    return tmp_path / "here"
+
+
+NODES = """\
+small
+     resources_available.mem = 1024kb
+     resources_available.ncpus = 2
+
+n1
+     resources_available.host = n1
+     resources_available.mem = 500gb
+     resources_available.ncpus = 64
+     resources_assigned.ncpus = 64
+
+n2
+     resources_available.mem = 24684092kb
+     resources_available.ncpus = 64
+"""
+
+
+def test_pbs_submits_whole_nodes(machine: Machine, pbs: Path, jobscript: Path) -> None:
+    (machine.folder / "pbsnodes.answer").write_text(NODES)
+    done = machine.call(
+        pbs / "submit", "3", "95", "workq", str(jobscript), answer="12.head\n", account="proj"
+    )
+    assert done.stdout == "12.head\n", done.stderr
+    expected = "qsub -N tiercel-here -S /bin/sh -V -r n -j oe -k doe -o .snakemake/"
+    # Of the nodes with the most processors, 64, the least memory, 24684092 kB in whole MB: of more
+    # OpenPBS 23.06 says that it can never run. 95 minutes are 1 h 35.
+    expected += (
+        " -l select=3:ncpus=64:mem=24105mb -l place=scatter:exclhost -l walltime=1:35:00 -q workq -A proj"
+    )
+    assert machine.words == expected.split()
+    assert (machine.folder / "input").read_text().endswith(jobscript.read_text())
+    assert (machine.folder / ".snakemake" / "tiercel-here.jobs").read_text() == "12.head\n"
+    refused = machine.call(
+        pbs / "submit", "3", "30", "closed", str(jobscript), code=1, answer="qsub: Unknown queue\n"
+    )
+    assert (refused.returncode, refused.stdout, refused.stderr) == (1, "", "submit: Unknown queue\n")
+
+
+@pytest.mark.parametrize(("site", "systems"), [("polaris", "home:eagle"), ("aurora", "home:flare")])
+def test_argonne_names_the_system_and_its_file_systems(
+    machine: Machine, jobscript: Path, site: str, systems: str
+) -> None:
+    done = machine.call(
+        SITES / site / "submit", "2", "60", "prod", str(jobscript), answer="12.pbs-01.example\n", account="p"
+    )
+    assert done.stdout == "12.pbs-01.example\n", done.stderr
+    expected = (
+        f"-l filesystems={systems} -l select=2:system={site} -l place=scatter:exclhost -l walltime=1:0:00"
+    )
+    assert " ".join(machine.words).endswith(f"{expected} -q prod -A p")
+    # But for what the site asks for its scripts are those of the adapter.
+    own = schedulers.get("pbs").scripts
+    head, body = (SITES / site / "submit").read_text().split("\nsite=", 1)
+    assert body == own["submit"].split("\nsite=", 1)[1]
+    assert [line.partition("=")[0] for line in head.splitlines()[-2:]] == ["chunk", "options"]
+    assert all((SITES / site / name).read_text() == own[name] for name in ("status", "cancel"))
+
+
+def test_pbs_without_nodes_asks_what_a_node_has(machine: Machine, pbs: Path, jobscript: Path) -> None:
+    done = machine.call(pbs / "submit", "1", "30", "default", str(jobscript))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("submit: pbsnodes names no processors")
+
+
+_GONE = "qstat: Unknown Job Id 5.head\n"
+_FINISHED = "qstat: 5.head Job has finished, use -x or -H to obtain historical job information\n"
+_NO_HISTORY = "qstat: PBS is not configured to maintain job history 5.head\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "noted", "expected"),
+    [
+        ("    job_state = R\n", "", "", "running"),
+        ("    job_state = Q\n    comment = Not Running: no node\n", "", "", "running"),
+        ("    job_state = E\n    Exit_status = 1\n", "", "", "running"),  # its files are on their way
+        # It may run: it must not be submitted again.
+        ("Connection refused\nqstat: cannot connect to server head (errno=15010)\n", "", "0", "running"),
+        (_FINISHED, "    job_state = F\n    Exit_status = 0\n", "", "success"),
+        (_FINISHED, "    job_state = F\n    Exit_status = 271\n", "", "failed"),
+        (_FINISHED, "    job_state = F\n    substate = 91\n", "", "failed"),  # removed before it began
+        # Without a history of jobs: what the job noted itself.
+        (_GONE, _NO_HISTORY, "0", "success"),
+        (_GONE, _NO_HISTORY, "1", "failed"),
+        (_GONE, _NO_HISTORY, "", "failed"),  # killed
+    ],
+)
+def test_status_of_pbs(machine: Machine, pbs: Path, now: str, before: str, noted: str, expected: str) -> None:
+    """Answers of OpenPBS 23.06."""
+    if noted:
+        (machine.folder / ".snakemake" / "pbs-5.head.code").write_text(f"{noted}\n")
+    (machine.bin / "qstat").write_text(
+        '#!/bin/sh\ncase $1 in -x) cat "$RECORD/before" ;; *) cat "$RECORD/answer" ;; esac\n'
+    )
+    (machine.folder / "before").write_text(before)
+    done = machine.call(pbs / "status", "5.head", answer=now)
+    assert done.stdout == expected + "\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "comment", "expected"),
+    [
+        ("R", "Job run at Sat Nov 28 at 10:44 on (head:ncpus=2)", Job("5.head", True)),
+        ("Q", "Not Running: Insufficient amount of resource: ncpus",
+         Job("5.head", False, "Not Running: Insufficient amount of resource: ncpus")),
+        ("Q", "Can Never Run: Insufficient amount of resource: mem (R: 24684092kb A: 24105mb T: 24105mb)",
+         Job("5.head", False, "Can Never Run: Insufficient amount of resource: mem (R: 24684092kb A: 24105mb "
+             "T: 24105mb)", stuck=True)),
+        ("H", "", Job("5.head", False, "held", stuck=True)),
+    ],
+)  # fmt: skip
+def test_pbs_names_why_a_job_waits(
+    machine: Machine, pbs: Path, state: str, comment: str, expected: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Comments of OpenPBS 23.06."""
+    said = f"Job Id: 5.head\n    job_state = {state}\n" + (f"    comment = {comment}\n" if comment else "")
+    (machine.bin / "qstat").write_text(f"#!/bin/sh\ncat <<'E'\n{said}E\n")
+    (machine.folder / "site-configs").mkdir()
+    pbs.rename(machine.folder / "site-configs" / "here")
+    (machine.folder / ".snakemake" / "tiercel-here.jobs").write_text("5.head\n")
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    assert PBS().left_behind("here", machine.folder) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "expected"),
+    [
+        ("RUNNING", "None", Job("7", True)),
+        ("PENDING", "None", Job("7", False)),
+        ("PENDING", "Priority", Job("7", False, "Priority")),
+        ("PENDING", "PartitionConfig", Job("7", False, "PartitionConfig", stuck=True)),
+    ],
+)
+def test_slurm_names_why_a_job_waits(
+    machine: Machine, state: str, reason: str, expected: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine.bin / "squeue").write_text(
+        f"#!/bin/sh\necho '7|{state}|tiercel-here_1|{reason}|{machine.folder}'\n"
+    )
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    assert Slurm().left_behind("here", machine.folder) == [expected]
+
+
+@pytest.mark.parametrize("ends", [0, 3])
+def test_a_job_of_pbs_notes_how_it_ended(machine: Machine, pbs: Path, jobscript: Path, ends: int) -> None:
+    jobscript.write_text(f"#!/bin/sh\npwd\nexit {ends}\n")
+    (machine.folder / "pbsnodes.answer").write_text(NODES)
+    machine.call(pbs / "submit", "1", "30", "default", str(jobscript), answer="5.head\n")
+    done = subprocess.run(
+        ["sh", machine.folder / "input"], cwd="/", capture_output=True, text=True, check=False,
+        env={"PATH": "/usr/bin:/bin", "PBS_O_WORKDIR": str(machine.folder), "PBS_JOBID": "5.head"},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (ends, f"{machine.folder}\n")
+    assert (machine.folder / ".snakemake" / "pbs-5.head.code").read_text() == f"{ends}\n"
 
 
 @pytest.mark.parametrize(

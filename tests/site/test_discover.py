@@ -61,6 +61,24 @@ def test_reasons_for_leaving_out(tmp_path: Path) -> None:
     assert "/boot" not in found.skipped
 
 
+def test_a_temporary_mount_of_another_user_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = tmp_path / "theirs"
+    (theirs / "disk").mkdir(parents=True)
+    if os.getuid() == 0:
+        os.chown(theirs, 12345, -1)
+    else:  # all here is this user's: let another one look
+        monkeypatch.setattr(os, "getuid", lambda: 12345)
+    monkeypatch.setattr("tiercel.site.discover._TEMPORARY", (tmp_path,))
+    found = discover((), [mount(theirs / "disk", "xfs")])
+    assert not found.storages
+    assert found.skipped[str(theirs / "disk")] == "a temporary mount of another user"
+    # What lies elsewhere is the machine's.
+    monkeypatch.setattr("tiercel.site.discover._TEMPORARY", (tmp_path / "other",))
+    assert list(discover((), [mount(theirs / "disk", "xfs")]).storages)
+
+
 def test_a_mount_that_appears_during_an_evaluation_is_none_of_it(tmp_path: Path) -> None:
     """Also not one that would take the place of a storage: the whole of what it had a part of mounted."""
     (tmp_path / "part").mkdir()

@@ -102,6 +102,7 @@ def test_slurm_that_does_not_answer(machine: Machine) -> None:
         (("qsub", "aprun"), "cobalt", "aprun", "qsub"),
         (("sbatch", "ibrun"), "slurm", "ibrun", "sbatch"),
         (("qsub", "qconf"), "gridengine", "auto", "qsub"),  # by scripts that the scheduler brings
+        (("qsub", "qstat pbs_version = 23\n"), "pbs", "auto", "select="),
     ],
 )
 def test_schedulers_with_scripts(
@@ -113,7 +114,8 @@ def test_schedulers_with_scripts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in programs:
-        machine.program(name)
+        program, _, answer = name.partition(" ")
+        machine.program(program, answer)
     monkeypatch.chdir(machine.root)
     new("other")
     folder, site = machine.root / "site-configs" / "other", load_site("other", machine.root)
@@ -158,17 +160,62 @@ def test_a_flux_that_does_not_answer_is_no_scheduler_where_slurm_is_one(machine:
     assert survey().scheduler == "slurm"
 
 
-def test_pbs_is_not_taken_for_cobalt(machine: Machine) -> None:
+_QSTAT = """#!/bin/sh
+case "$*" in
+  --version) echo 'pbs_version = 23.06.06' ;;
+  '-B -f') printf 'Server: head\n    default_queue = workq\n    scheduling = True\n' ;;
+  '-Q -f workq') printf 'Queue: workq\n    resources_max.walltime = 06:00:00\n' ;;
+esac
+"""
+
+
+def test_pbs_names_its_nodes_and_queue(machine: Machine) -> None:
     machine.program("qsub")
+    (machine.bin / "qstat").write_text(_QSTAT)
+    (machine.bin / "qstat").chmod(0o755)
+    node = "{}\n     Mom = {}\n     resources_available.mem = {}kb\n     resources_available.ncpus = {}\n\n"
+    machine.program(
+        "pbsnodes", "".join(node.format(n, n, mem, cpus) for n, mem, cpus in [
+            ("n1", 2097152, 64), ("big", 8388608, 64), ("n2", 2097152, 64), ("gpu", 4194304, 32),
+        ]),
+    )  # fmt: skip
+    found = survey()
+    assert (found.scheduler, found.launcher, found.partition) == ("pbs", "auto", "workq")
+    # The most frequent kind: two nodes of 64 processors and 2 GiB.
+    assert (found.nodes, found.cores, found.memory_mib, found.walltime_minutes) == (2, 64, 2048, 360)
+    assert "other nodes, by processors: 1 of 64, 1 of 32 (what a job asks for: chunk= in submit)" in (
+        found.questions
+    )
+
+
+def test_torque_is_not_taken_for_pbs_nor_for_cobalt(machine: Machine) -> None:
+    machine.program("qsub")
+    machine.program("qstat", "Version: 6.1.2\n")
     found = survey()
     assert found.scheduler == ""
-    assert any("PBS" in question for question in found.questions)
+    assert any("qsub" in question for question in found.questions)
+
+
+def test_names_of_a_new_site_are_short_and_its_own(machine: Machine) -> None:
+    def storage(kind: str, point: str) -> Storage:
+        return Storage(type=kind, mount=point, scratch=f"{point}/x")
+
+    found = Survey(storages={
+        "btrfs-tmp-a-mnt-btrfs": storage("btrfs", "/tmp/a/mnt/btrfs"),
+        "xfs-mnt-data-1": storage("xfs", "/mnt/data/1"),
+        "xfs-srv-1": storage("xfs", "/srv/1"),
+        "xfs-root": storage("xfs", "/"),
+    })  # fmt: skip
+    new_site("mine", machine.root, found)
+    assert list(load_site("mine", machine.root).storages) == ["btrfs", "xfs-1", "xfs-srv-1", "xfs-root"]
 
 
 def test_a_laptop(machine: Machine) -> None:
     new_site("mine", machine.root, survey())
     site = load_site("mine", machine.root)
-    assert site.scheduler is None and site.discover
+    # What was found is written down, to be named and cut by a person.
+    assert site.scheduler is None and not site.discover and site.storages
+    assert "# QUESTION: are these the storage systems" in (machine.root / "mine" / "site.yaml").read_text()
     profile = yaml.safe_load((machine.root / "mine" / "config.yaml").read_text())
     assert "executor" not in profile
 
@@ -181,7 +228,7 @@ def test_storage_of_a_cluster(machine: Machine, monkeypatch: pytest.MonkeyPatch)
     }
     found = Survey(scheduler="slurm", launcher="srun", nodes=4, cores=8, storages=storages)
     new_site("known", machine.root, found)
-    storage = load_site("known", machine.root).storages["lustre-p"]
+    storage = load_site("known", machine.root).storages["lustre"]
     assert storage.scratch == "/p/$USER/tiercel-1"  # the file is for everybody
     assert storage.shared
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,13 @@ from tiercel.errors import UserError
 from tiercel.runs.site_check import problems
 from tiercel.schedulers import scheduler_of
 from tiercel.site import load_site
+from tiercel.site.facts import facts_of
+from tiercel.site.load import described_sites, suppose
 from tiercel.site.model import Site, Storage
 from tiercel.site.profile import check_profile
 from tiercel.units import parse_rate
 
-from ..conftest import CHECKOUT, SHIPPED
+from ..conftest import CHECKOUT, IN_OPERATION, SHIPPED
 
 SITES = [name for name in SHIPPED if name != "local"]
 
@@ -32,6 +36,77 @@ def test_site_has_link_and_profile(name: str) -> None:
     assert "measuring=1" in profile["resources"]  # never two measurements at a time
     assert "config" not in profile  # --config study=... would replace it whole
     assert site.scheduler is not None
+
+
+#: An address, and the day on which it was read.
+READ = re.compile(r"\S+\.\S+/\S+.*\bread 2\d{3}-\d{2}-\d{2}\b")
+
+
+@pytest.mark.parametrize("name", IN_OPERATION)
+def test_facts_of_a_machine_in_operation_have_an_address_and_a_date(name: str) -> None:
+    site = load_site(name, CHECKOUT)
+    assert site.retired is None
+    facts = facts_of(site, None)
+    assert [fact.name for fact in facts if fact.standing == "source" and not READ.search(fact.source)] == []
+    sourced = {fact.name for fact in facts if fact.standing == "source"}
+    assert "memory_per_node" in sourced
+    for storage, about in site.storages.items():
+        # Memory is what every node has; of the others the centre names folder or mount point.
+        assert about.medium == "memory" or sourced & {
+            f"storages.{storage}.{key}" for key in ("mount", "scratch")
+        }
+        assert {f"storages.{storage}.topology.{stage.name}" for stage in about.topology} <= sourced
+
+
+def test_a_machine_is_called_retired_where_a_source_says_so() -> None:
+    retired = {name: site for name, site in described_sites(CHECKOUT).items()
+               if isinstance(site, Site) and site.retired is not None}  # fmt: skip
+    assert {name: site.retired for name, site in retired.items()} == {"sierra": 2025, "summit": 2024}
+    assert all(READ.search(site.sources["retired"]) for site in retired.values())
+
+
+def test_a_list_of_sites_has_those_that_cannot_be_read(tmp_path: Path) -> None:
+    root = _project(tmp_path, {"retired": 2020})
+    broken = root / "site-configs" / "broken"
+    broken.mkdir()
+    (broken / "site.yaml").write_text("site: [")
+    found = described_sites(root)
+    blind = found["blind"]
+    assert isinstance(blind, Site) and blind.retired == 2020
+    assert isinstance(found["broken"], str) and "site.yaml" in found["broken"]
+
+
+def test_a_plan_knows_storage_that_no_engine_can_use() -> None:
+    aurora = load_site("aurora", CHECKOUT)
+    assert "daos" in aurora.unmeasured and "daos" not in aurora.storages
+    # In place of Flare: its 650 GB/s become DAOS' 30 TB/s; 400 nodes send 400 x 8 x 25 GB/s = 80 TB/s.
+    like = suppose(aurora, ["flare=aurora.daos"], CHECKOUT)
+    before, after = (ceiling_of(site.storages["flare"], "write", 400) for site in (aurora, like))
+    assert before is not None and after is not None
+    assert (before.rate, after.rate) == (650e9, 30e12)
+
+
+def test_storage_of_a_job_needs_a_scheduler_that_makes_it(tmp_path: Path) -> None:
+    rabbit = {"type": "xfs", "mount": "$DW_JOB_a", "scratch": "$DW_JOB_a/x", "allocate": "#DW jobdw type=xfs"}
+    for scheduler in ("slurm", None):
+        changes = {
+            "storages": {"rabbit": rabbit},
+            **({"scheduler": {"name": scheduler}} if scheduler else {}),
+        }
+        site = load_site("blind", _project(tmp_path / str(scheduler), changes))
+        with pytest.raises(UserError, match=r"storages.rabbit.allocate: only scheduler flux makes storage"):
+            scheduler_of(site)
+
+
+def test_a_profile_that_hands_on_no_storage_of_a_job_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "site-configs" / "tuolumne"
+    shutil.copytree(CHECKOUT / "site-configs" / "tuolumne", folder)
+    (tmp_path / "tuolumne").symlink_to("site-configs/tuolumne")
+    check_profile("tuolumne", tmp_path)
+    profile = folder / "config.yaml"
+    profile.write_text(profile.read_text().replace(" {resources.allocate}", ""))
+    with pytest.raises(UserError, match=r"does not hand on \{resources.allocate\}"):
+        check_profile("tuolumne", tmp_path)
 
 
 #: Table I of paper 002: type of the file system, name and bytes (a node's) of the storage of a node.
@@ -136,6 +211,20 @@ def test_what_is_amiss_is_told_in_sentences(monkeypatch: pytest.MonkeyPatch) -> 
     found = problems(load_site("summit", CHECKOUT), CHECKOUT)
     assert any("no bsub, bjobs, bkill on PATH" in p for p in found)
     assert any("TIERCEL_ACCOUNT is not set" in p for p in found)
+
+
+def test_a_job_that_never_starts_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [
+        f"{n}|PENDING|tiercel-ruby_{n}|{why}|{CHECKOUT}"
+        for n, why in [(7, "PartitionConfig"), (8, "Priority")]
+    ]
+    for name in ("sbatch", "squeue", "scancel", "srun"):
+        (tmp_path / name).write_text("#!/bin/sh\n" + "".join(f"echo '{job}'\n" for job in jobs))
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert problems(load_site("ruby", CHECKOUT), CHECKOUT, storages=False) == [
+        "job 7 cannot start: PartitionConfig"
+    ]
 
 
 def test_network_storage_is_shared_unless_said_otherwise() -> None:
@@ -243,3 +332,8 @@ def test_a_site_file_cannot_make_its_site_a_simulated_one(tmp_path: Path) -> Non
     )
     with pytest.raises(UserError, match="simulated: is not for site files"):
         load_site("here", tmp_path)
+
+
+def test_a_type_of_fuse_is_spelled_either_way() -> None:
+    for kind in ("sshfs", "fuse.sshfs"):
+        assert Storage(type=kind, mount="/m", scratch="/m/x").type == "sshfs"

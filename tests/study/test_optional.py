@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tiercel.errors import UserError
-from tiercel.runs.planning import make_plan
+from tiercel.runs.planning import _repeated, make_plan
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.plan import order_runs
 
@@ -172,3 +172,12 @@ def test_twins_and_traces_of_one_experiment() -> None:
 def test_shipped_studies_plan_on_shipped_sites(checkout: Path, name: str, where: str) -> None:
     found = make_plan(where, name, checkout).plan
     assert {"scaling", "fsync", "metadata", "training"} <= {c.experiment for c in found.configurations}
+
+
+def test_what_further_engines_measure_again_is_counted() -> None:
+    s = study(engines_where_found=["ior"], experiments={"e": {"workloads": WRITE}})
+    both = expand(s, site(), Capabilities("mpiexec", {"iokernel": "1", "ior": "1"}))[0]
+    (said,) = _repeated(both, s)
+    assert said.startswith(f"ior: installed here, so {len(both) // 2} of {len(both)} configurations")
+    alone = expand(s, site(), Capabilities("mpiexec", {"iokernel": "1"}))[0]
+    assert list(_repeated(alone, s)) == []

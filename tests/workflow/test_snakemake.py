@@ -55,7 +55,7 @@ def snakemake(root: Path, site: str, *words: str) -> subprocess.CompletedProcess
 
 
 #: One of each launcher and scheduler: of the others each has those of one of these.
-TOLD_APART = ("frontera", "lassen", "local", "slurm-virtual", "theta", "thetagpu")
+TOLD_APART = ("frontera", "lassen", "local", "polaris", "slurm-virtual", "theta", "thetagpu", "tuolumne")
 
 
 @pytest.mark.parametrize(

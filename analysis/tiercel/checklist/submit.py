@@ -13,14 +13,15 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import tiercel
 from tiercel.checklist.guard import end_jobs, guarded
+from tiercel.errors import UserError
 from tiercel.launchers import resolve
 from tiercel.pages.words import count
 from tiercel.project import provided, results_folder
@@ -28,6 +29,7 @@ from tiercel.runs.controller import take_over
 from tiercel.runs.execute import last_line
 from tiercel.runs.lock import EvaluationLock
 from tiercel.runs.workflow import run_workflow
+from tiercel.schedulers import Job as SubmittedJob
 from tiercel.schedulers import Request, Scheduler, scheduler_of
 from tiercel.site.facts import Found, Measured
 from tiercel.site.model import Site
@@ -79,7 +81,10 @@ def check_on_nodes(site: Site, root: Path, patience: float) -> Measured:
         plan.write_text(json.dumps({job.name: _asked(site, job) for job in jobs}))
         if taken is not None:
             held.enter_context(guarded(site.site, root, taken.lock))
-        waiting = _Waiting(jobs, folder, patience if scheduler else math.inf)
+        waiting = _Waiting(
+            jobs, folder, patience if scheduler else math.inf,
+            lambda: scheduler.left_behind(site.site, root) if scheduler else [],
+        )  # fmt: skip
         try:
             _workflow(site, root, folder, plan, waiting)
         finally:
@@ -107,17 +112,25 @@ def _asked(site: Site, job: Job) -> dict[str, Any]:
     scheduler = scheduler_of(site)
     resources: dict[str, int | str] = {}
     if scheduler is not None and site.scheduler is not None:
-        licences = tuple(sorted({s.licence for s in site.storages.values() if s.licence}))
         minutes = min(MINUTES, int(site.scheduler.walltime // 60))
-        resources = scheduler.resources(Request(site, site.scheduler, job.nodes, minutes, licences))
+        resources = scheduler.resources(Request(site, site.scheduler, job.nodes, minutes, site.storages))
     return {"nodes": job.nodes, "resources": resources}
 
 
 class _Waiting:
     """Watches whether the jobs begin."""
 
-    def __init__(self, jobs: Sequence[Job], folder: Path, patience: float) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        folder: Path,
+        patience: float,
+        submitted: Callable[[], Sequence[SubmittedJob]],
+    ) -> None:
+        """`submitted` asks the scheduler about the jobs."""
         self._jobs, self._folder, self._patience = jobs, folder, patience
+        self._submitted = submitted
+        self._reasons: list[str] = []
         self._since = time.monotonic()
         self.over = False
 
@@ -128,12 +141,16 @@ class _Waiting:
         """Return whether some job has not begun in time; asked while the workflow goes on."""
         list(self._folder.iterdir())  # NFS looks for new names when a folder is listed
         late = time.monotonic() - self._since > self._patience
-        self.over = self.over or (late and not all(self.begun(job) for job in self._jobs))
+        if not self.over and late and not all(self.begun(job) for job in self._jobs):
+            self.over = True
+            with suppress(UserError):  # it does not answer
+                self._reasons = [job.words for job in self._submitted() if job.reason]
         return self.over
 
     def sentence(self) -> str:
         minutes = self._patience / 60
-        return f"did not begin within {minutes:g} minutes (--wait): cancelled"
+        said = f"did not begin within {minutes:g} minutes (--wait): cancelled"
+        return "; ".join([said, *self._reasons])
 
 
 def _workflow(site: Site, root: Path, folder: Path, plan: Path, waiting: _Waiting) -> None:

@@ -25,14 +25,34 @@ app = typer.Typer(help="Describe, check and calibrate machines.", no_args_is_hel
 
 @app.command("list")
 def list_sites(as_json: Json = False) -> None:
-    """List the sites in site-configs/."""
-    from tiercel.site import known_sites
+    """List the sites in site-configs/: those that can be measured, then retired machines.
 
-    names = known_sites(project_root())
+    Sites of retired machines document published studies. They can be planned and simulated.
+    """
+    from tiercel.site.load import described_sites
+
+    sites = described_sites(project_root())
     if as_json:
-        print_json(list(names))
+        print_json([{"site": name, **_summary(site)} for name, site in sites.items()])
         return
-    print("\n".join(names))
+    width = max(map(len, sites), default=0)
+    rows = {name: _summary(site) for name, site in sites.items()}
+    for name, row in rows.items():
+        if row["retired"] is None:
+            print(f"{name:{width}}  {row['description']}".rstrip())
+    retired = {name: row for name, row in rows.items() if row["retired"] is not None}
+    if retired:
+        print("\nretired machines, for published studies:")
+    for name, row in retired.items():
+        print(f"{name:{width}}  {row['description']} (until {row['retired']})")
+
+
+def _summary(site: Site | str) -> dict[str, Any]:
+    """Return what a list says of a site; of one that cannot be read the reason."""
+    if isinstance(site, str):
+        return {"description": f"cannot be read: {site}", "scheduler": None, "retired": None}
+    scheduler = site.scheduler.name if site.scheduler else None
+    return {"description": site.description, "scheduler": scheduler, "retired": site.retired}
 
 
 @app.command()
@@ -167,6 +187,8 @@ def show(
         size = format_size(storage.capacity) if storage.capacity else "unknown"
         table.add_row(name, storage.type, storage.mount, storage.scratch, size, storage.options)
     console.print(table)
+    for name, unmeasured in found.unmeasured.items():
+        console.print(f"not measured: {name}: {unmeasured.reason}", markup=False)
     if not found.discover or any(fact.standing == "measured" for fact in facts):
         _print_facts(facts)
     if found.discover:

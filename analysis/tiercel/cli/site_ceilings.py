@@ -85,7 +85,8 @@ def print_change(pairs: Sequence[tuple[Row, Row]], site: Site) -> None:
 
     _print_tables(pairs, lambda both: both[0], cells, ("ceiling", "then", "change", "set by then"), site)
     changes = sum(cells(both) is not None for both in pairs)
-    print(f"{changes} of {len(pairs)} ceilings change.")
+    known = sum(old.ceiling is not None or new.ceiling is not None for old, new in pairs)
+    print(f"{changes} of {known} ceilings change.")
     print("\n".join(lacking([new for _, new in pairs], site)))
 
 

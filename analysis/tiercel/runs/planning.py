@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -100,7 +101,9 @@ def plan_of(site: Site, study: Study, root: Path) -> Project:
     configurations, left_out = expand(study, site, installed)
     plan = order_runs(site, study, configurations, partial(part_size, site, configurations),
                       read_looks(results, study.study))  # fmt: skip
-    notes = [*untraceable, *left_out, *_idle(configurations, adapters)]
+    notes = [
+        *untraceable, *left_out, *_repeated(configurations, study), *_idle(configurations, adapters)
+    ]  # fmt: skip
     return Project(plan, adapters, found, launcher, tuple(notes), in_front)
 
 
@@ -133,6 +136,16 @@ class _Installed(Capabilities):
 
     def unsupported_on_objects(self, engine: str, workload: Workload) -> str | None:
         return self.adapters[engine].unsupported_on_objects(workload)
+
+
+def _repeated(configurations: Sequence[Configuration], study: Study) -> Iterator[str]:
+    """Yield a line on what is measured again because more engines are installed than the study needs."""
+    further = Counter(c.engine for c in configurations if c.engine not in study.engines)
+    if further:
+        yield (
+            f"{' and '.join(further)}: installed here, so {further.total()} of {len(configurations)} "
+            "configurations are measured with them (engines_where_found: [] in the study leaves them out)"
+        )
 
 
 def _idle(configurations: Sequence[Configuration], adapters: Mapping[str, Engine]) -> Iterator[str]:

@@ -25,7 +25,6 @@ def resources_of(project: Project, batch: Batch, history: History, done: set[str
         account(settings)
     except UserError:
         settings = settings.model_copy(update={"account": ""})
-    stacks = {run.configuration.stack.name: run.configuration.stack for run in batch.runs}
-    licences = tuple(sorted({s.storage.licence for s in stacks.values() if s.storage.licence}))
+    stacks = {run.configuration.stack.name: run.configuration.stack.storage for run in batch.runs}
     minutes = job_minutes(project, batch.runs, history, done)
-    return scheduler.resources(Request(site, settings, batch.nodes, minutes, licences))
+    return scheduler.resources(Request(site, settings, batch.nodes, minutes, stacks))

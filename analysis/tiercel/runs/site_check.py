@@ -38,6 +38,8 @@ def problems(site: Site, root: Path, storages: bool = True) -> list[str]:
     else:
         attempt(lambda: (m := scheduler.missing()) and f"scheduler {scheduler.name}: {m}")
         attempt(lambda: account(settings) and None)
+        if not found:
+            found += [job.words for job in scheduler.left_behind(site.site, root) if job.stuck]
     for name, storage in site.storages.items() if storages else ():
         if not site.node_local(storage):  # those are looked at in the job
             attempt(lambda name=name, storage=storage: _mounted(Stack(name, storage), scheduler is not None))  # type: ignore[misc]

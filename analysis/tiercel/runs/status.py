@@ -74,6 +74,8 @@ class Status:
     """Runs that cannot be read, a sentence each; they count as left."""
     replaced: tuple[Replaced, ...]
     """Of what is left: what was measured before, with something else."""
+    waiting_for: tuple[str, ...] = ()
+    """A sentence for each job that waits, where the scheduler says why."""
 
 
 def status_of(project: Project, root: Path) -> Status:
@@ -111,6 +113,7 @@ def status_of(project: Project, root: Path) -> Status:
         current=begun if state == "measuring" else (),
         jobs_running=running,
         jobs_waiting=waiting,
+        waiting_for=tuple(job.words for job in jobs or () if job.reason and not job.running),
         parts=tuple(_parts(plan.runs, ended, {run.id for run in left})),
         damaged=tuple(damaged),
         replaced=replaced(left, store, names),

@@ -50,6 +50,7 @@ def words_of(status: Status, site: str, study: str) -> list[str]:
     lines += filter(None, [sentence(status.replaced)])
     if status.jobs_running is not None:
         lines.append(f"jobs: {status.jobs_running} running, {status.jobs_waiting} waiting")
+    lines += map(plain, status.waiting_for[:_SHOWN])
     for each in status.current[:_SHOWN]:
         lines.append(f"now: {each.words}, for {format_duration(each.seconds)}")
     for failure in status.failures[:_SHOWN]:

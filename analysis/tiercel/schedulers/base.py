@@ -11,15 +11,16 @@ from __future__ import annotations
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
+from tiercel.errors import UserError
 from tiercel.programs import modules_hint
 from tiercel.registry import Registry
-from tiercel.site.model import Site
+from tiercel.site.model import Site, Storage
 from tiercel.site.scheduler import SchedulerSettings
 from tiercel.site.variables import expand
 from tiercel.subjects import fill
@@ -33,8 +34,12 @@ class Request:
     settings: SchedulerSettings
     nodes: int
     minutes: int
-    licences: tuple[str, ...] = ()
-    """Of the storage systems that the batch measures."""
+    storages: Mapping[str, Storage] = field(default_factory=dict)
+    """The storage systems that the batch measures, by name."""
+
+    def each(self, key: str) -> list[str]:
+        """Return what these storage systems have under `key`, each value once."""
+        return sorted({getattr(storage, key) for storage in self.storages.values()} - {""})
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,14 @@ class Job:
 
     id: str
     running: bool
+    reason: str = ""
+    """Why it waits, in the words of the scheduler; empty where it does not say."""
+    stuck: bool = False
+    """Whether it waits for somebody to change something, and not for its turn."""
+
+    @property
+    def words(self) -> str:
+        return f"job {self.id} {'cannot start' if self.stuck else 'waits'}: {self.reason}"
 
 
 class Scheduler(ABC):
@@ -56,6 +69,8 @@ class Scheduler(ABC):
     scripts: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """What `tiercel site new --scheduler` writes into a site's folder: the shell scripts submit, status and
     cancel (see `schedulers.scripts`). None for Slurm, and for those with templates in site/templates."""
+    allocates: ClassVar[bool] = False
+    """Whether it makes the storage of a job, as `allocate` of a storage asks."""
     poll_seconds: float = 3.0
     """How often the scheduler is asked about jobs that are waited for."""
 
@@ -94,8 +109,18 @@ schedulers: Registry[type[Scheduler]] = Registry("scheduler", partial(fill, "sch
 
 
 def scheduler_of(site: Site) -> Scheduler | None:
-    """Return the adapter of a site's scheduler, None for a site without; UserError for an unknown one."""
-    return schedulers.get(site.scheduler.name)() if site.scheduler else None
+    """Return the adapter of a site's scheduler, None for a site without.
+
+    UserError for an unknown one, and for storage that it does not make.
+    """
+    found = schedulers.get(site.scheduler.name)() if site.scheduler else None
+    for name, storage in site.storages.items():
+        if storage.allocate and not (found and found.allocates):
+            able = ", ".join(each for each in schedulers if schedulers.get(each).allocates)
+            raise UserError(
+                f"site {site.site}: storages.{name}.allocate: only scheduler {able} makes storage"
+            )
+    return found
 
 
 def account(settings: SchedulerSettings) -> str:

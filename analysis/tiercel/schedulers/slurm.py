@@ -12,6 +12,8 @@ from tiercel.errors import UserError
 from tiercel.schedulers.base import Job, Request, Scheduler, account, schedulers
 from tiercel.schedulers.slurm_executor import mend
 
+#: Reasons for which jobs wait their turn; with any other one somebody must change something.
+_TURN = {"None", "Priority", "Resources", "Licenses", "BeginTime", "Reservation", "Prolog", "Cleaning"}
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "SUSPENDED", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 
 
@@ -24,8 +26,8 @@ class Slurm(Scheduler):
         settings = request.settings
         # Whole nodes: a neighbour on the same node would be measured too.
         extra = ["--exclusive", *settings.options]
-        if request.licences:
-            extra.append(f"--licenses={','.join(request.licences)}")
+        if licences := request.each("licence"):
+            extra.append(f"--licenses={','.join(licences)}")
         found: dict[str, int | str] = {
             "nodes": request.nodes,
             # The executor refuses an MPI job of one task; runs take what they need of these by srun.
@@ -58,11 +60,13 @@ class Slurm(Scheduler):
     def left_behind(self, site: str, folder: Path) -> list[Job]:
         # The executor names jobs <prefix>_<uuid of its run>, a site's own script <prefix>: the site's name.
         found = []
-        for line in _squeue("--me", "--format=%i|%T|%j|%Z").splitlines():
-            number, state, name, where = line.split("|", 3)
+        for line in _squeue("--me", "--format=%i|%T|%j|%r|%Z").splitlines():
+            number, state, name, reason, where = line.split("|", 4)
             ours = name == f"tiercel-{site}" or name.startswith(f"tiercel-{site}_")
             if ours and where == str(folder):
-                found.append(Job(number, state not in _WAITING))
+                waits = state in _WAITING
+                said = reason if waits and reason != "None" else ""
+                found.append(Job(number, not waits, said, waits and reason not in _TURN))
         return found
 
     def cancel(self, jobs: Sequence[Job], folder: Path) -> None:

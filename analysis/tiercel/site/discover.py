@@ -9,7 +9,7 @@ import stat
 import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +24,9 @@ SMALLEST = 256 * 1024**2
 
 #: A network file system whose server is gone blocks every call on it.
 STAT_TIMEOUT_S = 5.0
+
+#: Whoever mounts something below one of these, mounts it for a while.
+_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))
 
 #: Names of storages, with commas between: no others are found while it is set (`holding`).
 _HELD = "TIERCEL_HELD_STORAGES"
@@ -166,7 +169,24 @@ def _consider(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, in
     return answer.get("it", (f"does not answer within {STAT_TIMEOUT_S:g} s", None, 0))
 
 
+def _owners(mount: Mount) -> set[int]:
+    """Return the owners of a loop device's file, and of folders below a temporary one: who mounted it."""
+    places = [mount.point, *mount.point.parents]
+    temporary = next((each for each in _TEMPORARY if each in places), None)
+    looked_at = [each for each in places if temporary in each.parents] if temporary else []
+    if loop := re.fullmatch(r"/dev/(loop\d+)", mount.source):
+        with suppress(OSError):
+            looked_at.append(Path(Path(f"/sys/block/{loop[1]}/loop/backing_file").read_text().strip()))
+    found = set()
+    for place in looked_at:
+        with suppress(OSError):
+            found.add(place.stat().st_uid)
+    return found
+
+
 def _look(mount: Mount, table: list[Mount]) -> tuple[str, Storage | None, int]:
+    if _owners(mount) - {0, os.getuid()}:
+        return "a temporary mount of another user", None, 0
     try:
         status = mount.point.stat()
         if not stat.S_ISDIR(status.st_mode):

@@ -90,6 +90,8 @@ def facts_of(site: Site, measured: Measured | None) -> list[Fact]:
 
 def stated_facts(site: Site) -> Iterator[tuple[str, str]]:
     """Yield the facts that a site's file states, as key and text."""
+    if site.retired is not None:
+        yield "retired", str(site.retired)
     yield "launcher", " ".join([site.launcher, *site.launcher_options])
     if site.scheduler is not None:
         yield "nodes", str(site.nodes)
@@ -103,6 +105,8 @@ def stated_facts(site: Site) -> Iterator[tuple[str, str]]:
         yield "scheduler.partition", site.scheduler.partition or "default"
         yield "scheduler.walltime", f"{site.scheduler.walltime / 60:g} min"
         yield "scheduler.head", site.scheduler.head
+    for name, unmeasured in site.unmeasured.items():
+        yield f"unmeasured.{name}", unmeasured.reason
     for name, storage in site.storages.items():
         yield f"storages.{name}.mount", f"{storage.mount} ({storage.type})"
         yield f"storages.{name}.scratch", storage.scratch
@@ -112,6 +116,8 @@ def stated_facts(site: Site) -> Iterator[tuple[str, str]]:
                 yield f"storages.{name}.capacity", format_size(storage.capacity)
         if storage.licence:
             yield f"storages.{name}.licence", storage.licence
+        if storage.allocate:
+            yield f"storages.{name}.allocate", storage.allocate
         for stage in storage.topology:
             yield f"storages.{name}.topology.{stage.name}", _rates(stage.model_dump())
 

@@ -21,7 +21,7 @@ _WORDS = ("{resources.nodes} {resources.runtime} {resources.queue}", ["queue=def
 #: Which templates a scheduler's scripts are made from, and their words.
 _SCRIPTS = {
     "lsf": ("lsf", *_WORDS),
-    "flux": ("flux", *_WORDS),
+    "flux": ("flux", f"{_WORDS[0]} {{resources.allocate}}", [*_WORDS[1], "allocate=none"]),
     "cobalt": ("cobalt", *_WORDS),
     # Where Snakemake's Slurm executor does not do: it hides SLURM_* from the job, which ibrun reads.
     "sbatch": (

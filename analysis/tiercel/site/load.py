@@ -25,6 +25,18 @@ def known_sites(root: Path) -> list[str]:
     return sorted(path.parent.name for path in names(root, "site-configs/*/site.yaml"))
 
 
+def described_sites(root: Path) -> dict[str, Site | str]:
+    """Return each known site as its file describes it, or why it cannot be read. No machine is looked at."""
+    found: dict[str, Site | str] = {}
+    for name in known_sites(root):
+        path = provided(root, f"site-configs/{name}/site.yaml")
+        try:
+            found[name] = parse(Site, read_yaml(path), str(path))
+        except UserError as error:
+            found[name] = str(error)
+    return found
+
+
 def load_site(name: str, root: Path) -> Site:
     """Return site `name`; one with ``discover: true`` gets this machine's storages, cores and memory.
 

@@ -42,7 +42,9 @@ Name = Annotated[str, AfterValidator(check_name)]
 class Storage(Document):
     """One system under test: a mounted file system, or a bucket of object storage (``type: s3``)."""
 
-    type: str = Field(description="file-system type as the kernel names it; s3: object storage")
+    type: str = Field(
+        description="file-system type as the kernel names it, with or without `fuse.`; s3: object storage"
+    )
     mount: str = Field(description="mount point")
     scratch: str = Field(
         description="folder (prefix in a bucket) that tiercel may create and write; $VARIABLES are expanded"
@@ -63,7 +65,16 @@ class Storage(Document):
     )
 
     licence: Line = Field(default="", description="of the scheduler: a job that measures here holds it")
+    allocate: Line = Field(
+        default="", description="what a job that measures here asks Flux for: a #DW directive (Rabbit)"
+    )
     topology: list[Stage] = Field(default=[], description="from the client to the media")
+
+    @field_validator("type")
+    @classmethod
+    def _without_prefix(cls, value: str) -> str:
+        # The mount table says fuse.sshfs, and other programs sshfs: one name for one thing.
+        return value.removeprefix("fuse.")
 
     @field_validator("topology")
     @classmethod
@@ -117,12 +128,21 @@ class Storage(Document):
         return Path(expand(self.mount, "mount"))
 
 
+class Unmeasured(Storage):
+    """A storage that no engine can use yet: `site show` names it, and `site whatif` knows its topology."""
+
+    reason: Line = Field(description="why it is not measured")
+
+
 class Site(Document):
     """A machine that is evaluated. One file: ``site-configs/<site>/site.yaml``."""
 
     site: Name = Field(description="the folder's name")
     simulated: bool = Field(default=False, description="set by tiercel: the machine itself is not used")
     description: Line = Field(default="", description="the machine, in words")
+    retired: int | None = Field(
+        default=None, ge=1950, le=2100, description="year in which the machine was switched off"
+    )
     launcher: str = Field(default="mpiexec", description="starts an engine on all processes")
     launcher_options: list[Line] = Field(
         default=[], description="more words for the launcher; $VARIABLES are expanded"
@@ -141,6 +161,7 @@ class Site(Document):
     discover: bool = Field(default=False, description="add the storage systems mounted on this machine")
     exclude: list[str] = Field(default=[], description="mount points that discovery leaves out")
     storages: dict[Name, Storage] = Field(default={}, description="by name")
+    unmeasured: dict[Name, Unmeasured] = Field(default={}, description="storages that no engine can use yet")
     sources: dict[str, Line] = Field(
         default={}, description="where facts of this file come from; what is not named here is unverified"
     )

@@ -45,7 +45,7 @@ def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = 
             )
     scheduler = "slurm" if found.scheduler == "sbatch" else found.scheduler
     nodes = f"{found.nodes} node{'s' * (found.nodes > 1)}"
-    storages = dict(found.storages) if scheduler else {}
+    storages = _short_names(found.storages)
     if scheduler and not storages:
         # Something to begin with, so that the file can be loaded and planned: the question says what to do.
         storages["shared"] = Storage(
@@ -65,6 +65,21 @@ def new_site(name: str, root: Path, found: Survey, scripts: Mapping[str, str] = 
     return folder
 
 
+def _short_names(storages: Mapping[str, Storage]) -> dict[str, Storage]:
+    """Return the storages by names for people: the type, and the last folder of the mount point.
+
+    The folder is left out where one storage is of this type. Two alike keep the names of discovery.
+    """
+    named: dict[str, Storage] = {}
+    for name, storage in storages.items():
+        kind = name.partition("-")[0]
+        folder = re.sub(r"[^a-z0-9]+", "-", Path(storage.mount).name.lower()).strip("-") or "root"
+        alike = sum(each.partition("-")[0] == kind for each in storages)
+        short = kind if alike == 1 else f"{kind}-{folder}"
+        named[name if short in named else short] = storage
+    return named
+
+
 def _without_user(storage: Storage) -> Storage:
     """Return `storage` with $USER for this user's name: the file is for everybody."""
     user = os.environ.get("USER", "")
@@ -73,4 +88,5 @@ def _without_user(storage: Storage) -> Storage:
     scratch = (
         re.sub(rf"(?<=/){re.escape(user)}(?=/|$)", "$USER", storage.scratch) if user else storage.scratch
     )
-    return storage.model_copy(update={"scratch": scratch.replace(f"tiercel-{os.getuid()}", "tiercel")})
+    folder = "tiercel" if "$USER" in scratch else "tiercel-$USER"  # one for each user
+    return storage.model_copy(update={"scratch": scratch.replace(f"tiercel-{os.getuid()}", folder)})

@@ -55,6 +55,11 @@ def check_profile(site: str, root: Path) -> None:
     prefix = profile.get("slurm-jobname-prefix", f"tiercel-{site}")
     if prefix != f"tiercel-{site}":
         raise UserError(f"{path}: slurm-jobname-prefix: must be tiercel-{site} (it is {prefix})")
+    if _allocating(own) and "{resources.allocate}" not in str(profile.get("cluster-generic-submit-cmd", "")):
+        raise UserError(
+            f"{path}: cluster-generic-submit-cmd: does not hand on {{resources.allocate}}, which site.yaml "
+            "needs: take config.yaml and submit of a new site (`tiercel site new NAME --scheduler flux`)"
+        )
     for key in ("submit", "status", "cancel"):
         command = str(profile.get(f"cluster-generic-{key}-cmd", "")).split()
         if not command:
@@ -68,6 +73,14 @@ def check_profile(site: str, root: Path) -> None:
             )
         if not os.access(script, os.X_OK):
             raise UserError(f"{path}: {command[0]}: is not there, or not executable")
+
+
+def _allocating(folder: Path) -> bool:
+    """Return whether a storage of the site in `folder` is made for each job."""
+    storages = read_yaml(folder / "site.yaml").get("storages")
+    return isinstance(storages, Mapping) and any(
+        isinstance(storage, Mapping) and storage.get("allocate") for storage in storages.values()
+    )
 
 
 def _check_executor(profile: Path, executor: object, scheduler: object) -> None:

@@ -13,7 +13,7 @@ from tiercel.quantities import Duration, Line
 class SchedulerSettings(Document):
     """The scheduler of a site. Values may name environment variables, which the submission reads."""
 
-    name: str = Field(description="slurm, lsf, flux or cobalt")
+    name: str = Field(description="slurm, pbs, lsf, flux, gridengine or cobalt")
     partition: Line = Field(default="", description="partition or queue; empty: the site's default")
     account: Line = Field(default="", description="who pays; best an environment variable: $MY_ACCOUNT")
     walltime: Duration = Field(

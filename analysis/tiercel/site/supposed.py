@@ -76,7 +76,8 @@ def _replaced(old: Storage, value: str, change: str, other_site: Callable[[str],
     name, dot, other = value.partition(".")
     if not dot:
         raise UserError(f"--set {change}: {_FORM}")
-    storages = other_site(name).storages
+    site = other_site(name)
+    storages = {**site.unmeasured, **site.storages}
     if other not in storages:
         raise UserError(f"--set {change}: site {name} has no storage {other!r}: {suggest(other, storages)}")
     like = storages[other]

@@ -7,6 +7,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class Survey:
     processor: str = ""
     modules: list[str] = field(default_factory=list)
     storages: dict[str, Storage] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    """Mount points that are no storage to measure, with the reason."""
     questions: list[str] = field(default_factory=list)
 
 
@@ -56,13 +59,15 @@ def survey(scheduler: str = "") -> Survey:
         found.scheduler = "" if scheduler == "none" else scheduler or _scheduler()
     if found.scheduler == "slurm":
         _slurm(found)
+    elif found.scheduler == "pbs":
+        _pbs(found)
     elif found.scheduler and not answers:
         found.launcher, question = _USUAL.get(found.scheduler, _OTHERS)
         if found.scheduler == "cobalt":
             found.launcher = "aprun" if shutil.which("aprun") else "mpiexec"
         found.questions.append(question)
     elif shutil.which("qsub") and not scheduler and not answers:
-        found.questions.append("there is a qsub that is not Cobalt's (PBS?): no jobs are submitted to it")
+        found.questions.append("there is a qsub of no known scheduler: no jobs are submitted to it")
     if found.scheduler:
         found.questions.append(
             "does a job's script run on its first node (head: compute) or elsewhere (service)?"
@@ -72,6 +77,9 @@ def survey(scheduler: str = "") -> Survey:
 
 
 def _scheduler() -> str:
+    # Torque has programs of the same names; its qsub knows no `select`. Slurm's programs may be there, too.
+    if shutil.which("qsub") and "pbs_version" in _answer("qstat", "--version"):
+        return "pbs"
     programs = (("slurm", "sbatch"), ("lsf", "bsub"), ("flux", "flux"), ("gridengine", "qconf"))
     for name, program in programs:
         if shutil.which(program):
@@ -103,6 +111,35 @@ def _flux(found: Survey) -> bool:
     return True
 
 
+def _pbs(found: Survey) -> None:
+    """Take nodes, cores and memory of the most frequent kind of node, and the default queue (checked with
+    OpenPBS 23.06)."""
+    nodes: Counter[tuple[int, int]] = Counter()
+    for node in re.split(r"^(?=\S)", _answer("pbsnodes", "-a"), flags=re.MULTILINE):
+        kind = dict(re.findall(r"^ +resources_available\.(\w+) = (\S+)", node, re.M))
+        if cpus := _number(kind.get("ncpus", "")):
+            nodes[cpus, _mib(kind.get("mem", ""))] += 1
+    if nodes:
+        ((found.cores, memory_mib), found.nodes), *others = nodes.most_common()
+        found.memory_mib = memory_mib or None
+        if others:
+            kinds = ", ".join(f"{count} of {cores}" for (cores, _), count in others)
+            found.questions.append(
+                f"other nodes, by processors: {kinds} (what a job asks for: chunk= in submit)"
+            )
+    else:
+        found.questions.append("pbsnodes named no node: nodes and cores are guesses")
+    queue = re.search(r"^ +default_queue = (\S+)", _answer("qstat", "-B", "-f"), re.MULTILINE)
+    found.partition = queue[1] if queue else ""
+    longest = re.search(
+        r"^ +resources_max\.walltime = (\S+)", _answer("qstat", "-Q", "-f", found.partition), re.MULTILINE
+    )
+    found.walltime_minutes = _minutes(longest[1]) if longest else None
+    found.launcher = "aprun" if shutil.which("aprun") else "auto"
+    found.questions.append("launcher: pals where mpiexec is HPE's (PALS), as on HPE Cray machines")
+    found.questions.append("processors may be hardware threads: the cores of a node (processes_per_node)")
+
+
 def _slurm(found: Survey) -> None:
     own = shutil.which("ibrun") is not None
     found.scheduler, found.launcher = ("sbatch", "ibrun") if own else ("slurm", "srun")
@@ -130,7 +167,8 @@ def _slurm(found: Survey) -> None:
 
 
 def _storages(found: Survey) -> None:
-    storages = discover().storages
+    looked = discover()
+    storages, found.skipped = looked.storages, looked.skipped
     if not found.scheduler:
         found.storages = storages
         return
@@ -172,6 +210,14 @@ def _number(text: str) -> int:
     """Return the number in ``4000+`` (Slurm: nodes differ, this is the least)."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match else 0
+
+
+def _mib(text: str) -> int:
+    """Return the MiB in ``24684092kb`` or ``250gb``, as PBS writes memory; 0 for none."""
+    number, unit = _number(text), text[-2:].lower()
+    return (
+        number * {"mb": 1, "gb": 1024, "tb": 1024**2}[unit] if unit in ("mb", "gb", "tb") else number // 1024
+    )
 
 
 def _minutes(text: str) -> int | None:

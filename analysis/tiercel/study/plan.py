@@ -177,10 +177,13 @@ class Run:
     def row(self) -> dict[str, Any]:
         """Return the plain row that is stored with the results (``run.json``)."""
         c = self.configuration
+        storage = c.stack.storage.model_dump()
+        if not storage["allocate"]:  # as in rows from before there was this key
+            del storage["allocate"]
         return {
             **c.identity(),
             "workload": self.workload.model_dump(),
-            "storage": {**c.stack.storage.model_dump(), "name": c.stack.name},
+            "storage": {**storage, "name": c.stack.name},
             "configuration": c.key,
             "run": self.id,
             "repetition": self.repetition,
