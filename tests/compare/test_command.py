@@ -320,7 +320,7 @@ def test_a_side_without_rates_is_lost_and_that_fails(run, tmp_path, value):
     _, out, _ = run("one", "two")
     assert "two against one: 1 lost, without a rate (write on fast: of 5 repetitions 5 are" in joined(out)
     assert run("one", "two", "--fail-on", "faster")[0] == 0
-    assert run("two", "one", "--fail-on", "different")[0] == 0
+    assert run("two", "one", "--fail-on", "different")[0] == 4  # a baseline without a rate decides nothing
 
 
 def test_a_single_value_that_is_no_rate_is_left_out_and_said(run, tmp_path):

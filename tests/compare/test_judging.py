@@ -115,6 +115,9 @@ def test_a_gate_does_not_pass_on_numbers_that_nobody_measured(tmp_path, origin):
     base = session(pair, 5, 4, seed=1)
     answer = of_two(tmp_path, base, session(partial(later, origin=origin), 5, 4, seed=2))
     assert gate(answer) == 4
+    other = session(later, 5, 4, seed=2, shift=math.log(0.1))  # a tenth of what nobody measured
+    answer = of_two(tmp_path / "turned", session(partial(pair, origin=origin), 5, 4, seed=1), other)
+    assert gate(answer) == 4
 
 
 def test_a_scale_that_is_slower_is_not_hidden_by_the_others(tmp_path):
@@ -143,6 +146,43 @@ def test_a_storage_on_which_half_of_the_runs_fail_is_lost(tmp_path, failed, lost
     write(tmp_path / "results" / "two", kept, runs)
     answer = compared("one", "two", root=tmp_path)
     assert (answer.rows[0].lost != "") is lost and (gate(answer) == 1) is lost
+
+
+@pytest.mark.parametrize(("failed", "lost"), [(2, False), (8, True)])
+def test_a_scale_at_which_most_runs_fail_is_lost(tmp_path, failed, lost):
+    """At one of four scales, of ten runs: the others of 40 do not make up for it."""
+
+    def side(make, seed):
+        draw = np.random.default_rng(seed)
+        return together(
+            make(list(100 * np.exp(draw.normal(0, 0.03, 5))), processes_per_node=2**at) for at in range(4)
+        )
+
+    there = side(later, 2)
+    runs = runs_of(there)
+    gone = runs.index[runs["processes_per_node"] == 8][:failed]
+    runs.loc[gone, "status"] = "failed"
+    kept = there[~there["run"].isin(runs.loc[gone, "run"])]
+    write(tmp_path / "results" / "one", side(pair, 1))
+    write(tmp_path / "results" / "two", kept, runs)
+    assert (gate(compared("one", "two", root=tmp_path)) == 1) is lost
+
+
+def test_a_workload_that_is_gone_is_not_replaced_by_one_that_does_the_same(tmp_path):
+    both = [session(partial(make, experiment=name), 5, seed=seed) for seed, (make, name) in
+            enumerate([(pair, "a"), (pair, "b"), (later, "a"), (later, "b")])]  # fmt: skip
+    assert gate(of_two(tmp_path, together(both[:2]), together(both[2:]))) == 0
+    assert gate(of_two(tmp_path / "gone", together(both[:2]), both[2])) == 4
+
+
+@pytest.mark.parametrize("value", [math.nan, 0.0])
+def test_a_baseline_without_a_rate_is_not_passed(tmp_path, value):
+    base, other = session(pair, 5, 3, seed=1), session(later, 5, 3, seed=2)
+    base.loc[base["workload"] == "w0", "bandwidth"] = value
+    assert gate(of_two(tmp_path, base, other)) == 4
+    other.loc[other["workload"] == "w0", "bandwidth"] = value
+    answer = of_two(tmp_path / "both", base, other)
+    assert gate(answer) == 0 and len(answer.untested()) == 1  # which the gate says
 
 
 @pytest.mark.parametrize("side", ["one", "two"])

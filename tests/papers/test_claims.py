@@ -451,7 +451,7 @@ def test_the_command() -> None:
     counts = answer["counts"]
     assert set(counts) == set(VERDICTS) and sum(counts.values()) == 69
     code, out, _ = asked(["claims"])
-    assert code == 0 and len(out.splitlines()) == 6  # a line for each paper, and how to go on
+    assert code == 0 and sum(line[:3].isdigit() for line in out.splitlines()) == 5  # a line for each paper
     code, out, _ = asked(["claims", "themis-01"])
     assert code == 0 and "at least 3.8 and at most 4.2" in out and COMMAND in out
     for word in ("vast", "VAST", "004"):

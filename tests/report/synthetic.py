@@ -236,10 +236,10 @@ def study():
             "experiments": {
                 "scaling": {
                     "title": "Scaling with the number of processes",
-                    "workloads": {"scientific": data},
+                    "workloads": dict.fromkeys(("scientific", "analytics", "ml", "last", "default"), data),
                 },
                 "fsync": {"title": "Writes with fsync on one node", "workloads": {"synced-write": data}},
-                "training": {"title": "Training", "workloads": {"resnet50": data}},
+                "training": {"title": "Training", "workloads": dict.fromkeys(("resnet50", "default"), data)},
                 "metadata": {
                     "title": "Metadata",
                     "workloads": {"shared-directory": {"operation": "metadata"}},

@@ -40,3 +40,16 @@ def test_what_is_surely_within_the_margin_is_the_same() -> None:
 
 def test_without_a_page_there_is_none(tmp_path):
     assert document(Synthetic().whole().write(tmp_path), site(), study())["report"] is None
+
+
+def test_what_was_taken_out_of_the_study_has_no_rows() -> None:
+    """A workload and an experiment; what was imported is not of the study's plan, and stays."""
+    data = Synthetic(processes=(1,))
+    for workload in ("scientific", "gone"):
+        data.data("scaling", workload, workload, "write", "sequential", 3)
+    data.data("other", "scientific", "Other", "write", "sequential", 3)
+    found = Results.of_study(study(), *data.frames(), FLAGS)
+    assert set(zip(found.runs["experiment"], found.runs["workload"], strict=True)) == {
+        ("scaling", "scientific")
+    }
+    assert {number.workload for number in found.numbers} == {"scientific"}

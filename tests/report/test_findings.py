@@ -215,11 +215,3 @@ def test_what_is_undecided_says_why_and_not_a_noise_that_it_exceeds():
     (said,) = [s for s in sentences(findings_of(data)[1], "engineer") if "from 1 to 4" in s]
     # Of geometric means: (150 x 70 x 190 x 100 x 160 / (100 x 60 x 150 x 90 x 120)) ** (1 / 5) is 1.27.
     assert "1.27× on Node-local NVMe" in said and "No change is proven" in said
-
-
-def test_an_experiment_that_left_the_study_keeps_no_rows():
-    data = samples({"nvme": FAST, "nfs-project": SLOW})
-    for row in (*data.observations, *data.runs):
-        row["experiment"] = "removed"
-    results, found = findings_of(data)
-    assert results.numbers == [] and results.comparisons == [] and not sentences(found, severity="claim")

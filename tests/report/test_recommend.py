@@ -143,8 +143,9 @@ def test_memory_is_no_place_for_writes_that_are_synced_one_by_one(tmp_path):
         for storage, rate in ((HOME, 1e8), (MEMORY, 1e9)):
             for twin in "ab":
                 for repetition in range(5):
-                    data.add("fsync", "logs", "Logs", storage, 1, repetition, twin, [], operation="write",
-                             fsync=fsync, bandwidth=rate * (1 + repetition / 500))  # fmt: skip
+                    data.add("fsync", "synced-write", "Logs", storage, 1, repetition, twin, [],
+                             operation="write", fsync=fsync,
+                             bandwidth=rate * (1 + repetition / 500))  # fmt: skip
         data.groups = []
         _, (found,), _, notes = made_of(data, tmp_path / fsync)
         assert found.faster == MEMORY and (found.unknown == SYNCED) is kept

@@ -17,8 +17,8 @@ def results(tmp_path, runs, storage="nvme", processes=4):
     data = Synthetic(storages=(storage,), processes=(processes,))
     for i, columns in enumerate(runs):
         data.add(
-            "scaling", "w", "Write", storage, processes, i, "a", [], operation="write", bandwidth=100.0 * MIB,
-            operation_rate=100.0, total_time=10.0, latency_p50=0.01, **columns,
+            "scaling", "scientific", "Write", storage, processes, i, "a", [], operation="write",
+            bandwidth=100.0 * MIB, operation_rate=100.0, total_time=10.0, latency_p50=0.01, **columns,
         )  # fmt: skip
     return Results.from_folder(data.write(tmp_path / "results"), study(), FLAGS)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -388,4 +389,12 @@ def test_a_pipe_in_a_runs_folder_is_not_waited_for(measured: tuple[Path, list[Ru
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(UserError, match=r"context\.json: neither a file nor a folder"):
+        collect(results)
+
+
+def test_a_copy_of_a_run_does_not_count_again(measured: tuple[Path, list[Run]]) -> None:
+    results, runs = measured
+    raw = RawStore(results).folder
+    shutil.copytree(raw / runs[0].id, raw / f"{runs[0].id}.bak")
+    with pytest.raises(UserError, match="a copy must not count again"):
         collect(results)

@@ -50,7 +50,7 @@ def test_on_one_node(change: dict[str, object], within_a_run: str, since_the_eva
     ("recorded", "change", "differs"),
     [
         # Device numbers, mount IDs and a node's own disk differ from node to node, and after a reboot.
-        (HERE, {"device": 6, "mount_id": 9, "fsid": 2, "uuid": "bb", "source": "/dev/nvme0n1"}, False),
+        (HERE, {"device": 6, "mount_id": 9, "fsid": 2, "source": "/dev/nvme0n1"}, False),
         (HERE, {"type": "ext4"}, True),
         (HERE, {"point": "/"}, True),
         (NFS, {"source": "10.0.0.7:/export/a"}, False),  # another address of the same server
@@ -61,6 +61,19 @@ def test_on_one_node(change: dict[str, object], within_a_run: str, since_the_eva
 def test_between_nodes(recorded: FileSystem, change: dict[str, object], differs: bool) -> None:
     for place in ({"host": "n2"}, {"boot": "b2"}):
         assert bool(replace(recorded, **place, **change).differs_from(recorded)) is differs
+
+
+def test_a_disk_keeps_its_uuid_and_memory_does_not() -> None:
+    """Another node has another disk; the same host with another UUID after a restart has another one, too."""
+    other = replace(HERE, uuid="bb")
+    assert replace(other, host="n2").differs_from(HERE) == ""
+    assert "uuid was aa" in replace(other, boot="b2").differs_from(HERE)
+    memory = replace(HERE, type="tmpfs", source="tmpfs", medium="memory")
+    again = replace(memory, uuid="bb", device=6, fsid=2, mount_id=9)  # a container that started again
+    assert again.differs_from(memory) == "" and memory.moved_to(again)
+    program = replace(HERE, type="fuse", source="/home/data", medium="", uuid="")
+    assert replace(program, device=6, fsid=2).differs_from(program) == ""
+    assert "source was /home/data" in replace(program, source="/tmp/data").differs_from(program)
 
 
 def test_a_folder_tells_where_it_lies(stack: Stack) -> None:
@@ -118,7 +131,7 @@ def behaves(folder: Path, code: str) -> tuple[str, str]:
         # Replaced by another file system of the same type, in a run and between two.
         ('with Scratch(stack, "x"): sh("umount -l $M; mount -t tmpfs first $M")', "changed during the run"),
         (
-            'was = check_scratch(stack); sh("umount -l $M; mount -t tmpfs first $M");'
+            'was = check_scratch(stack); sh("umount -l $M; mount -t tmpfs second $M");'
             'Scratch(stack, "x", recorded=was).__enter__()',
             "not the file system that it was when the evaluation began",
         ),

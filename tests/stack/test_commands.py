@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tiercel.stack import Environment, prepare
 from tiercel.stack.prepare import is_installed
 from tiercel.stack.spack import PATIENCE
 
+from ..conftest import CHECKOUT
 from .conftest import GOOD, Stack, Tiercel, lock_of
 
 
@@ -255,9 +257,9 @@ def measurable(project: Stack) -> None:
 def test_before_measuring_the_stack_is_built_once(stack_project: Stack) -> None:
     stack_project.spack(GOOD)
     measurable(stack_project)
-    assert prepare("small", "tiny", stack_project.root)  # so what is planned changes
+    assert prepare("small", stack_project.root)  # so what is planned changes
     assert [call.split()[2] for call in stack_project.said()] == ["concretize", "install"]
-    assert not prepare("small", "tiny", stack_project.root)
+    assert not prepare("small", stack_project.root)
     assert len(stack_project.said()) == 2
     # A changed scope is another stack.
     environment = Environment(stack_project.root, "small")
@@ -265,11 +267,14 @@ def test_before_measuring_the_stack_is_built_once(stack_project: Stack) -> None:
     assert not is_installed(environment, ["engines", "layers"])
 
 
-def test_a_wrong_study_is_told_before_anything_is_built(stack_project: Stack) -> None:
+def test_a_wrong_study_is_told_before_anything_is_built(stack_project: Stack, tiercel: Tiercel) -> None:
     stack_project.spack(GOOD)
     measurable(stack_project)
-    with pytest.raises(Exception, match="tinny"):
-        prepare("small", "tinny", stack_project.root)
+    folder = stack_project.root / "site-configs" / "small"
+    shutil.copy(CHECKOUT / "site-configs" / "local" / "config.yaml", folder)
+    (stack_project.root / "small").symlink_to(folder)
+    code, _, err = tiercel("evaluate", "--site", "small", "--study", "tinny")
+    assert code == 2 and "tinny" in err
     assert not stack_project.said()
 
 
@@ -278,7 +283,7 @@ def test_before_measuring_without_spack_goes_on(
     stack_project: Stack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measurable(stack_project)
-    prepare("small", "tiny", stack_project.root)
+    prepare("small", stack_project.root)
     assert "its stack is not built; going on with the engines that are there" in capsys.readouterr().err
 
 

@@ -66,7 +66,7 @@ def follow_study(site: str, study: str, root: Path) -> None:
             status = status_of(project, root)
             goes_on = status.state in ("measuring", "waiting")
             found = look(folder, found)
-            results = Results(project.plan.study, *found.frames(), FLAGS)
+            results = Results.of_study(project.plan.study, *found.frames(), FLAGS)
             # What is damaged is named once: by its table's reader, or by the plan's.
             problems = tuple(dict.fromkeys((*status.damaged, *found.problems)))
             missing = unfinished(status, _command(site, study), problems)

@@ -84,7 +84,8 @@ def claims(
     elif not ids:
         for each in load_papers():
             mine = [r for r in rows if r["paper"] == each.paper]
-            print(f"{each.paper} {each.name}, {count(len(mine), 'statement')}: {_counted(counts_of(mine))}")
+            said = f"{each.name}, {count(len(mine), 'statement')}: {_counted(counts_of(mine))}"
+            print(_filled(said, f"{each.paper} ", 4))
         print("Run `tiercel claims vast` for the statements of one paper, `tiercel claims vast-01` for one.")
     else:
         _print_claims(rows)
@@ -129,36 +130,35 @@ def _print_items(paper: Any) -> None:
             ("drawn", i.figure),
             ("lacks", i.lacks),
         ]
-        _print_lines(console, 11, [(word, text) for word, text in lines if text and text != "none"])
+        _print_lines(11, [(word, text) for word, text in lines if text and text != "none"])
 
 
-def _filled(console: Any, text: str, start: str, indent: int) -> str:
+def _filled(text: str, start: str, indent: int) -> str:
     """Return a text behind `start` as lines of the terminal's width, all but the first with an indent."""
     from textwrap import fill
 
-    return fill(text, console.width - 1, initial_indent=start, subsequent_indent=" " * indent,
+    from rich.console import Console
+
+    return fill(text, Console().width - 1, initial_indent=start, subsequent_indent=" " * indent,
                 break_long_words=False, break_on_hyphens=False)  # fmt: skip
 
 
-def _print_lines(console: Any, width: int, lines: list[tuple[str, str]]) -> None:
+def _print_lines(width: int, lines: list[tuple[str, str]]) -> None:
     """Print words with their texts: commands in one line, to be copied, and prose as wide as it is read."""
     for word, text in lines:
         start = f"  {word:<{width}} "
         if text.startswith("tiercel "):
             print(start + text)
         else:
-            print(_filled(console, text, start, len(start)))
+            print(_filled(text, start, len(start)))
 
 
 def _print_claims(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-
     from tiercel.papers.verdicts import told, told_ours
 
-    console = Console()
     if len(rows) <= 3:
         for r in rows:
-            _print_claim(console, r)
+            _print_claim(r)
         return
     for r in rows:
         figures = [
@@ -167,7 +167,7 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
         ]
         said = f" ({', '.join(filter(None, figures))})" if r["ours"] is not None else ""
         start = f"{r['id']:<9}  "
-        print(_filled(console, f"{r['verdict']}: {r['says']}{said}", start, len(start)))
+        print(_filled(f"{r['verdict']}: {r['says']}{said}", start, len(start)))
 
 
 def _worked_out(r: dict[str, Any]) -> str | None:
@@ -176,7 +176,7 @@ def _worked_out(r: dict[str, Any]) -> str | None:
     return f"{r['formula']} with " + ", ".join(f"{name} {value:g}" for name, value in r["figures"].items())
 
 
-def _print_claim(console: Any, r: dict[str, Any]) -> None:
+def _print_claim(r: dict[str, Any]) -> None:
     from tiercel.papers.verdicts import told, told_ours
 
     low, high = r["at_least"], r["at_most"]
@@ -196,4 +196,4 @@ def _print_claim(console: Any, r: dict[str, Any]) -> None:
         ("found", f"{r['date']}, tiercel {r['version']}, {r['machine']}" if r["date"] else None),
     ]
     print(f"{r['id']}: {r['verdict']}")
-    _print_lines(console, 9, [("says", r["says"]), *((word, text) for word, text in lines if text)])
+    _print_lines(9, [("says", r["says"]), *((word, text) for word, text in lines if text)])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from tiercel.compare.circumstances import Circumstance, circumstances
 from tiercel.compare.judging import OUTCOMES, Judged, Outcome, Row, judge_matches, session_variance
-from tiercel.compare.matching import NO_LACK, Alone, match
+from tiercel.compare.matching import INVALID_HERE, OTHER_ORIGIN, Alone, match
 from tiercel.compare.side import Side
 from tiercel.compare.stacks import Stacks, check_map, pair_stacks
 from tiercel.errors import UserError
@@ -76,24 +76,24 @@ class Answer:
     def powerless(self, least: float) -> list[Row]:
         """Return the rows that could not have shown a slowdown to `least` of the rate, or such a gain.
 
-        A measured number beside an imported or simulated one shows nothing. A row over several scales may
+        A number beside one of another origin shows nothing. A row over several scales may
         hide a slower one: it counts if it is open and one of them may be that slow (`Judged.hides`).
         """
         return [
             row
             for pair in self.pairs
             for row in pair.rows
-            if (row.blind(least) or pair.judged.hides(row, least) if row.alike
-                else row.match.base["origin"] == "measured")
+            if not row.alike or row.blind(least) or pair.judged.hides(row, least)
         ]  # fmt: skip
 
     def unmeasured(self) -> list[Alone]:
-        """Return the baseline's numbers that the other side has none of its own beside, and did not lose."""
-        return [
-            each for pair in self.pairs for each in pair.alone
-            if each.side == pair.base.name and not each.lost and each.reason not in NO_LACK
-            and each.question["origin"] != "simulated"
-        ]  # fmt: skip
+        """Return the baseline's numbers that could not be held against one of the other side's, and were not
+        lost there. What neither side has a valid number of is `untested`."""
+        return [each for pair in self.pairs for each in _left(pair) if not _neither(each, pair)]
+
+    def untested(self) -> list[Alone]:
+        """Return the baseline's numbers of which neither side has a valid one."""
+        return [each for pair in self.pairs for each in _left(pair) if _neither(each, pair)]
 
     def found(self, outcome: str) -> bool:
         """Return whether a row, or one of its scales, has that outcome (``different``: slower or faster).
@@ -109,6 +109,25 @@ class Answer:
                 return True
         every = [row for pair in self.pairs for row in (*pair.rows, *pair.judged.details)]
         return any(row.alike and row.outcome in wanted for row in every)
+
+
+def _left(pair: Pair) -> Iterator[Alone]:
+    for each in pair.alone:
+        if each.side == pair.base.name and not each.lost and each.reason != OTHER_ORIGIN:
+            yield each
+
+
+def _neither(each: Alone, pair: Pair) -> bool:
+    """Return whether a number is invalid or missing on both sides."""
+    if each.reason not in INVALID_HERE:
+        return False
+    names = ("experiment", "workload", "operation", "engine")
+    valid = (
+        other for other in pair.alone
+        if other.side == pair.other.name and other.scale == each.scale and other.reason not in INVALID_HERE
+        and all(other.question[name] == each.question[name] for name in names)
+    )  # fmt: skip
+    return next(valid, None) is None
 
 
 def compare_sides(

@@ -14,7 +14,11 @@ def gate(answer: Answer, fail_on: str, least: float) -> dict[str, str]:
     if answer.found(fail_on):
         return {"answer": "fail", "reason": f"something is {fail_on} or lost"}
     reason = no_power(answer, least)
-    return {"answer": "no power" if reason else "pass", "reason": reason}
+    if reason:
+        return {"answer": "no power", "reason": reason}
+    untested = len(answer.untested())
+    said = f"{count(untested, 'number')} not tested: neither side has a valid one" if untested else ""
+    return {"answer": "pass", "reason": said}
 
 
 def no_power(answer: Answer, least: float) -> str:

@@ -24,9 +24,9 @@ from tiercel.compare.side import Side
 from tiercel.results.validity import LOADED
 from tiercel.statistics.comparison import Comparison
 from tiercel.statistics.decide import Facts, verdicts
-from tiercel.statistics.model import Fit, Floats, Shape, contrast, fit, joined
+from tiercel.statistics.model import DRIFT, Fit, Floats, Shape, contrast, fit, joined
 from tiercel.statistics.noise import UNKNOWN, Floor
-from tiercel.statistics.select import flag_list
+from tiercel.statistics.select import SCALE, flag_list
 from tiercel.statistics.summary import summarize
 from tiercel.statistics.verdict import MARGIN, Rule, Verdict
 from tiercel.statistics.verdict import Outcome as Verdicts
@@ -176,7 +176,7 @@ def judge_matches(
     judged = verdicts(found, facts, families, margin=1 + margin if margin else MARGIN)
     layout = made.layout[second] + made.layout[second + len(matches)]
     for i, each in enumerate(judged):
-        verdict = _of_sessions(each, margin)
+        verdict = _of_sessions(each, margin, bool(found.parts[DRIFT, i] <= 2 * session))
         high = math.exp(1.96 * math.sqrt(layout[i])) if math.isfinite(layout[i]) else math.inf
         floor = Floor(1 / high, high, int(made.layout_freedom), "own") if math.isfinite(high) else UNKNOWN
         rows[i] = replace(rows[i], comparison=Comparison(verdict, floor, float(found.p[i])))
@@ -187,9 +187,10 @@ def judge_matches(
     return Judged(*([_of_load(row, *loads) for row in part] for part in (result.rows, result.details)))
 
 
-def _of_sessions(verdict: Verdict, margin: float) -> Verdict:
-    """Return the verdict with what drifts here: sessions; and what the user takes for noise."""
-    if verdict.rule is Rule.ROUND_DRIFT:
+def _of_sessions(verdict: Verdict, margin: float, by_sessions: bool) -> Verdict:
+    """Return the verdict with what the user takes for noise, and with sessions as what drifts, `by_sessions`:
+    no operation drifts more within one."""
+    if verdict.rule is Rule.ROUND_DRIFT and by_sessions:
         return replace(verdict, rule=Rule.SESSIONS)
     if verdict.rule is Rule.DIFFERENCE and abs(math.log(verdict.ratio)) <= math.log1p(margin):
         return replace(verdict, outcome=Verdicts.NOT_DECIDED, rule=Rule.SESSIONS, extent=1 + margin)
@@ -262,7 +263,7 @@ def _row(
         summarize(values[0][0]).median if alone else math.nan,
         UNJUDGED, _runs(mine), _runs(theirs),
         strays=(sum(strays(b) for _, b in values), sum(strays(a) for a, _ in values)),
-        lost=_lost(values) or _failed(*failures, one),
+        lost=_lost(values) or _failed(*failures, one, chosen),
     )  # fmt: skip
 
 
@@ -278,28 +279,32 @@ def _lost(values: Sequence[tuple[pd.Series[Any], pd.Series[Any]]]) -> str:
 
 #: What a run and a question have in common.
 _OF_RUN = ("origin", "study", "experiment", "workload", "engine", "storage", "layer")
-#: By what they have in common: how many runs failed, and how many there are.
-Failures = Mapping[tuple[str, ...], tuple[int, int]]
+#: By that and the scale: how many runs failed, and how many there are.
+Failures = Mapping[tuple[str | int, ...], tuple[int, int]]
 
 
 def _failures(side: Side) -> Failures:
-    keys = zip(*(side.runs[name].astype(str) for name in _OF_RUN), strict=True)
-    found: dict[tuple[str, ...], tuple[int, int]] = {}
+    columns = [*(side.runs[name].astype(str) for name in _OF_RUN), *(side.runs[name] for name in SCALE)]
+    keys = zip(*columns, strict=True)
+    found: dict[tuple[str | int, ...], tuple[int, int]] = {}
     for key, status in zip(keys, side.runs["status"], strict=True):
         failed, runs = found.get(key, (0, 0))
         found[key] = failed + (status != "ok"), runs + 1
     return found
 
 
-def _failed(base: Failures, other: Failures, one: Match) -> str:
-    """Return how many runs of the other side failed, if half of them or more did, and not of the baseline."""
-    (before, planned), (failed, runs) = (
-        found.get(tuple(question[name] for name in _OF_RUN), (0, 0))
-        for found, question in ((base, one.base), (other, one.other))
-    )
-    if not failed or 2 * failed < runs or 2 * before >= planned:
-        return ""
-    return f"{failed} of {runs} runs failed"
+def _failed(base: Failures, other: Failures, one: Match, scales: Sequence[Scale]) -> str:
+    """Return how many runs of the other side failed at a scale, if half of them or more did, and not of the
+    baseline."""
+    for scale in scales:
+        (before, planned), (failed, runs) = (
+            found.get((*(question[name] for name in _OF_RUN), *scale), (0, 0))
+            for found, question in ((base, one.base), (other, one.other))
+        )
+        if failed and 2 * failed >= runs and 2 * before < planned:
+            where = f" at {scale[0]} x {scale[1]} processes" if len(one.scales) > 1 else ""
+            return f"{failed} of {runs} runs{where} failed"
+    return ""
 
 
 def _load_of(side: Side) -> Callable[[Sequence[pd.DataFrame]], float]:

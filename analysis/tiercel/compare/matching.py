@@ -44,8 +44,9 @@ OTHER_AMOUNT = "another amount of data or items there"
 OTHER_ORIGIN = "its partner stands beside another number"
 NO_SCALE = "not measured there at this scale"
 NOT_THERE = "not measured there"
-#: With these the other side lacks nothing: there is no valid number of the same kind to hold against it.
-NO_LACK = (INVALID, NO_NUMBER, OTHER_ORIGIN)
+OTHER_NUMBER = "another workload there that does the same stands beside another number"
+#: With these there is no valid number of the side's own.
+INVALID_HERE = (INVALID, NO_NUMBER)
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,9 @@ def _why(
         return INVALID_THERE, ""
     if partner is not None or same:
         if partner is None and any(scale in q.scales for q in same):
-            return OTHER_ORIGIN, ""
+            return (
+                OTHER_NUMBER if any(q["origin"] == question["origin"] for q in same) else OTHER_ORIGIN
+            ), ""
         scales_there = sorted({s for q in same for s in q.scales})
         return NO_SCALE, f"there: {', '.join(_scale(s) for s in scales_there)}"
     named = [

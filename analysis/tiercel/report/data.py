@@ -170,8 +170,6 @@ class Results:
     ) -> None:
         observations, runs = _readable(observations), _readable(runs)
         mine = _measuring(runs[runs["study"] == study.study])
-        # An experiment that was taken out of the study keeps its raw runs, and no rows.
-        mine = mine[mine["experiment"].isin(set(study.experiments)) | (mine["origin"] == "imported")]
         self.study = study
         self.known_flags = flags
         self.runs = current_runs(mine)
@@ -191,7 +189,21 @@ class Results:
 
     @classmethod
     def from_folder(cls, folder: Path, study: Study, flags: Mapping[str, FlagText]) -> Results:
-        return cls(study, load_observations(folder), load_runs(folder), flags)
+        return cls.of_study(study, load_observations(folder), load_runs(folder), flags)
+
+    @classmethod
+    def of_study(
+        cls, study: Study, observations: pd.DataFrame, runs: pd.DataFrame, flags: Mapping[str, FlagText]
+    ) -> Results:
+        """Return the results of what the study asks for now: what was taken out of it keeps its raw runs,
+        and no rows."""
+        asked = {
+            (name, workload) for name, each in study.experiments.items()
+            for workload in (*each.workloads, *(each.sweep.workloads if each.sweep else ()))
+        }  # fmt: skip
+        still = [pair in asked for pair in zip(runs["experiment"], runs["workload"], strict=True)]
+        kept = pd.Series(still, index=runs.index, dtype=bool) | (runs["origin"] == "imported")
+        return cls(study, observations, runs[kept], flags)
 
     @cached_property
     def numbers(self) -> list[Number]:

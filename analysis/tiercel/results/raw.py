@@ -94,6 +94,10 @@ class RawStore:
             if not (path.is_file() or path.is_dir()):  # who reads a pipe waits for ever
                 raise UserError(f"{path}: neither a file nor a folder: remove it")
         run, record = read_json(folder / "run.json"), read_json(folder / RECORD)
+        if (name := run.get("run", run_id)) != run_id:
+            raise UserError(
+                f"{folder}: holds run {name}, and a copy must not count again: move it out of raw/"
+            )
         if lacking := [key for key in _KEYS if key not in record]:
             raise UserError(
                 f"{folder / RECORD}: not a complete result: no {', '.join(lacking)}; "

@@ -94,7 +94,7 @@ def _detectable(project: Project) -> str:
     rest = f"; nothing in {blind} of {family} workloads (fewer than {MINIMUM} repetitions)" if blind else ""
     worst = max(ratio for ratio in found if math.isfinite(ratio))
     noise = f"{format_share(NOISE)} noise between repetitions"
-    return f"Smallest difference that this study detects: {worst:.2f}x at {noise}{rest}."
+    return f"Smallest difference that this study detects: {worst:.2f}x at {noise}{rest}, if layouts are alike and nothing drifts."
 
 
 def _folded(

@@ -47,6 +47,11 @@ class FileSystem:
     def row(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def _lasts(self) -> bool:
+        """Whether it is a disk of this node, whose UUID a restart does not change."""
+        return self.medium not in ("memory", "network")
+
     def moved_to(self, now: FileSystem) -> str:
         """Return what differs `now`, within a run on one node; empty for nothing."""
         differs = self._replaced_by(now)
@@ -58,10 +63,17 @@ class FileSystem:
         """Return what differs from what was recorded when the evaluation began; empty for nothing."""
         if (self.host, self.boot) == (recorded.host, recorded.boot):
             # What was mounted again may have another device: a loop device, or the number of a network mount.
-            if self.uuid and recorded.uuid:
+            # Memory has another UUID, too: it is empty after each mount, and of no other kind for that.
+            if self._lasts and self.uuid and recorded.uuid:
                 return recorded._replaced_by(self, ("type", "uuid"))
-            network = self.medium == recorded.medium == "network"
-            return recorded._replaced_by(self, ("type", "source") if network else _IDENTITY)
+            block = self.source.startswith("/dev/")
+            return recorded._replaced_by(self, _IDENTITY if block else ("type", "source", "medium"))
+        if (
+            self._lasts
+            and self.host == recorded.host
+            and (replaced := recorded._replaced_by(self, ("uuid",)))
+        ):
+            return replaced
         if (self.type, self.point) != (recorded.type, recorded.point):
             return f"it was {recorded.type} at {recorded.point}, and is {self.type} at {self.point}"
         if self.medium == "network" and _export(self) != _export(recorded):

@@ -156,7 +156,7 @@ def _rule(
     if scales:
         return Rule.SCALES, math.exp(made.farthest[i])
     if moved > 0 and (moved > max(layout, repeated) or drift[i]):
-        return Rule.ROUND_DRIFT, math.exp(math.sqrt(moved))
+        return Rule.ROUND_DRIFT, math.exp(1.96 * math.sqrt(moved))
     if layout > repeated:
         return Rule.LAYOUT, math.exp(1.96 * math.sqrt(layout))
     return Rule.REPETITIONS, math.nan

@@ -161,7 +161,7 @@ class Verdict:
             Rule.NO_REPLICATE: "no replicate was measured, so the noise is unknown",
             Rule.REPETITIONS: f"repetitions vary as much ({p})",
             Rule.LAYOUT: f"layout sessions of one system differ by up to {factor(self.extent)} times ({p})",
-            Rule.ROUND_DRIFT: f"the two changed against each other between rounds by "
+            Rule.ROUND_DRIFT: f"the two changed against each other between rounds by up to "
             f"{percent(self.extent - 1)} ({p})",
             Rule.SCALES: f"the ratio is {factor(self.extent)} at one scale and {factor(self.ratio)} over all",
             Rule.SOME_RUNS: "some runs differ, usual ones do not",
