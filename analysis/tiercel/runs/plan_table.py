@@ -93,8 +93,8 @@ def _detectable(project: Project) -> str:
         return f"Detects no difference: fewer than {MINIMUM} repetitions decide nothing."
     rest = f"; nothing in {blind} of {family} workloads (fewer than {MINIMUM} repetitions)" if blind else ""
     worst = max(ratio for ratio in found if math.isfinite(ratio))
-    noise = f"{format_share(NOISE)} noise between repetitions"
-    return f"Smallest difference that this study detects: {worst:.2f}x at {noise}{rest}, if layouts are alike and nothing drifts."
+    noise = f"{format_share(NOISE)} noise between repetitions, where layouts are alike and nothing drifts"
+    return f"Smallest difference that this study detects: {worst:.2f}x at {noise}{rest}."
 
 
 def _folded(
