@@ -43,8 +43,15 @@ def test_what_can_be_true_passes() -> None:
         ({"close_time": math.nan}, ["close_time = nan"]),
         ({"open_time": -0.5}, ["open_time = -0.5"]),
         ({"bytes_moved": -1, "bandwidth": -0.5}, ["bandwidth = -0.5"]),
+        # A phase holds its operations: 1.9 s of transfers fit into 2 s, a slowest one of 2.3 s does not.
+        ({"latency_max": 2.3}, ["latency_max = 2.3 s", "phase of 2 s"]),
+        ({"transfer_time": 2.9}, ["transfer_time = 2.9 s", "phase of 2 s"]),
+        ({"latency_p50": 0.5, "latency_p99": 0.2}, ["latency_p50 = 0.5 s", "latency_p99 = 0.2 s"]),
+        ({"latency_mean": 1.5}, ["latency_mean = 1.5 s", "latency_max = 1 s"]),
+        ({"resident_fraction": 7.5}, ["resident_fraction = 7.5"]),
+        ({"operations": 2 * 10**12, "operation_rate": 1e12}, ["operation_rate = 1e+12 /s"]),
         # One node has one clock: 4 s and 2 % and a hundredth of a second are 4.09 s.
-        ({"latency_max": 4.1}, ["latency_max = 4.1 s", "4 s"]),
+        ({"total_time": 4.1, "bandwidth": 100 / 4.1, "operation_rate": 10 / 4.1}, ["4.1 s", "4 s"]),
         ({"bytes_moved": 10**9, "total_time": 1e-6, "bandwidth": 1e15, "operation_rate": 1e7}, ["1e+15 B/s"]),
     ],
 )  # fmt: skip
