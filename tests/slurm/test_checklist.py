@@ -128,9 +128,9 @@ def test_failures_are_one_line_each(cluster: Cluster) -> None:
     wait(lambda: any("RUNNING" in line for line in jobs(cluster)), "the other's job runs")
     code, answer, said = check(cluster, "--wait", "0.3")
     assert code == 1, said
-    assert [line.partition(": slurm: ")[2] for line in answer["problems"]] == [
-        "did not begin within 0.3 minutes (--wait): cancelled"
-    ] * 2
+    said_of = [line.partition(": slurm: ")[2].partition("; ") for line in answer["problems"]]
+    assert [what for what, _, _ in said_of] == ["did not begin within 0.3 minutes (--wait): cancelled"] * 2
+    assert all("waits: " in why for _, _, why in said_of)  # Slurm's reason, of each job
     assert [line.split()[0] for line in jobs(cluster)] == [other]
 
     for how in (signal.SIGINT, signal.SIGKILL):

@@ -252,14 +252,14 @@ def batch(
     from tiercel.runs.batch import OutOfTime, run_batch
     from tiercel.runs.execute import JobBroken
     from tiercel.runs.planning import here
-    from tiercel.workflow.plan import read_plan
+    from tiercel.workflow.plan import workflow_plan
 
     if parent is not None:
         end_with(parent)
     if log is not None:
         sys.stderr = Logged(sys.stderr, log)
     root = project_root()
-    project = read_plan(site, study, root).project
+    project = workflow_plan(site, study, root, make=False).project
     chosen = project.plan.batch(name)
     if chosen is None:
         raise UserError(
