@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from benchmarks.project import make_project
+from benchmarks.project import make_project, make_scratch
 from tiercel.results.raw import RawStore
 from tiercel.site import load_site
-from tiercel.site.mounts import mount_of, read_mounts
 from tiercel.study.expand import Capabilities, expand
 from tiercel.study.load import load_study
 from tiercel.study.plan import order_runs
@@ -58,10 +57,7 @@ def main() -> int:
 
 
 def _write_project(root: Path, workloads: int, repetitions: int) -> None:
-    scratch = root / "scratch"
-    scratch.mkdir(parents=True)
-    mount = mount_of(scratch, read_mounts())
-    assert mount is not None
+    scratch, mount = make_scratch(root)
     entries = "\n".join(
         f"      w{n}: {{operation: write, transfer_size: 4KiB, data_per_process: {4 * (n + 1)}KiB}}"
         for n in range(workloads)

@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tiercel.site.mounts import Mount
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def make_scratch(root: Path) -> tuple[Path, Mount]:
+    """Make a folder for a storage to measure; return it and the mount that it lies on."""
+    from tiercel.site.mounts import mount_of, read_mounts  # noqa: PLC0415 -- its memory, see growth.studies
+
+    scratch = root / "scratch"
+    scratch.mkdir(parents=True)
+    mount = mount_of(scratch, read_mounts())
+    assert mount is not None
+    return scratch, mount
 
 
 def make_project(root: Path, site: str, study: str) -> Path:

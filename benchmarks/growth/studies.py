@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.project import make_project
+from benchmarks.project import make_project, make_scratch
 
 #: How much faster each storage is than the first.
 STORAGES = {"project": 1.0, "scratch": 1.6, "node": 4.0}
@@ -59,12 +59,7 @@ def make_study(root: Path, size: Size) -> Path:
 
     Workloads differ in transfer size, pattern and fsync, so that each has partners that differ in one factor.
     """
-    from tiercel.site.mounts import mount_of, read_mounts
-
-    scratch = root / "scratch"
-    scratch.mkdir(parents=True)
-    mount = mount_of(scratch, read_mounts())
-    assert mount is not None
+    scratch, mount = make_scratch(root)
     storages = "\n".join(
         f"  {name}: {{type: {mount.type}, mount: {mount.point}, medium: disk, scratch: {scratch / name}}}"
         for name in list(STORAGES)[: size.storages]

@@ -174,19 +174,25 @@ LINES: dict[str, list[Callable[[bytes, random.Random], bytes]]] = {
 }
 
 
+def rearrange(items: list[Any], at: int, what: int, chance: random.Random) -> None:
+    """Remove one of the items (0), double it (1), or exchange it with another (2)."""
+    if what == 0:
+        del items[at]
+    elif what == 1:
+        items.insert(chance.randrange(len(items)), items[at])
+    else:
+        other = chance.randrange(len(items))
+        items[at], items[other] = items[other], items[at]
+
+
 def mutated(lines: Sequence[bytes], kind: str, chance: random.Random) -> list[bytes]:
     """Return the lines with one thing removed, corrupted, reordered, duplicated, renamed or rescaled; of one
     line, or of all of them alike."""
     found = list(lines)
     at = chance.randrange(len(found))
     what = chance.randrange(10)
-    if what == 0:
-        del found[at]
-    elif what == 1:
-        found.insert(chance.randrange(len(found)), found[at])
-    elif what == 2:
-        other = chance.randrange(len(found))
-        found[at], found[other] = found[other], found[at]
+    if what < 3:
+        rearrange(found, at, what, chance)
     elif what == 3:
         change, seed = chance.choice(LINES[kind]), chance.random()
         found = [change(line, random.Random(seed)) for line in found]

@@ -10,7 +10,7 @@ import re
 import struct
 from pathlib import Path
 
-from .hostile import Counted
+from .hostile import Counted, rearrange
 
 FUNCTIONS = ("creat", "open", "close", "read", "write", "pread")
 RESOLUTION = 1e-6
@@ -73,13 +73,8 @@ def damage_calls(ranks: list[list[Call]], chance: random.Random) -> None:
     at = chance.randrange(len(calls))
     function, arguments, start, end = calls[at]
     what = chance.randrange(7)
-    if what == 0:
-        del calls[at]
-    elif what == 1:
-        calls.insert(chance.randrange(len(calls)), calls[at])
-    elif what == 2:
-        other = chance.randrange(len(calls))
-        calls[at], calls[other] = calls[other], calls[at]
+    if what < 3:
+        rearrange(calls, at, what, chance)
     elif what == 3:
         calls[at] = (
             function,

@@ -161,13 +161,10 @@ def _print_claims(rows: list[dict[str, Any]]) -> None:
             _print_claim(r)
         return
     for r in rows:
-        figures = [
-            f"paper {told(r['value'], r['unit'])}",
-            f"ours {told_ours(r)}" if r["ours"] is not None else "",
-        ]
-        said = f" ({', '.join(filter(None, figures))})" if r["ours"] is not None else ""
+        found = r["ours"] is not None
+        figures = f" (paper {told(r['value'], r['unit'])}, ours {told_ours(r)})" if found else ""
         start = f"{r['id']:<9}  "
-        print(_filled(f"{r['verdict']}: {r['says']}{said}", start, len(start)))
+        print(_filled(f"{r['verdict']}: {r['says']}{figures}", start, len(start)))
 
 
 def _worked_out(r: dict[str, Any]) -> str | None:

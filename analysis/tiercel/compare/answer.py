@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -89,11 +89,11 @@ class Answer:
     def unmeasured(self) -> list[Alone]:
         """Return the baseline's numbers that could not be held against one of the other side's, and were not
         lost there. What neither side has a valid number of is `untested`."""
-        return [each for pair in self.pairs for each in _left(pair) if not _neither(each, pair)]
+        return [each for pair in self.pairs for each in _alone(pair)[0]]
 
     def untested(self) -> list[Alone]:
         """Return the baseline's numbers of which neither side has a valid one."""
-        return [each for pair in self.pairs for each in _left(pair) if _neither(each, pair)]
+        return [each for pair in self.pairs for each in _alone(pair)[1]]
 
     def found(self, outcome: str) -> bool:
         """Return whether a row, or one of its scales, has that outcome (``different``: slower or faster).
@@ -111,23 +111,24 @@ class Answer:
         return any(row.alike and row.outcome in wanted for row in every)
 
 
-def _left(pair: Pair) -> Iterator[Alone]:
+def _alone(pair: Pair) -> tuple[list[Alone], list[Alone]]:
+    """Return the baseline's numbers that could not be compared, and those of which neither side has a valid
+    one."""
+    valid = {
+        _asked(each) for each in pair.alone
+        if each.side == pair.other.name and each.reason not in INVALID_HERE
+    }  # fmt: skip
+    one_sided: list[Alone] = []
+    neither: list[Alone] = []
     for each in pair.alone:
         if each.side == pair.base.name and not each.lost and each.reason != OTHER_ORIGIN:
-            yield each
+            nowhere = each.reason in INVALID_HERE and _asked(each) not in valid
+            (neither if nowhere else one_sided).append(each)
+    return one_sided, neither
 
 
-def _neither(each: Alone, pair: Pair) -> bool:
-    """Return whether a number is invalid or missing on both sides."""
-    if each.reason not in INVALID_HERE:
-        return False
-    names = ("experiment", "workload", "operation", "engine")
-    valid = (
-        other for other in pair.alone
-        if other.side == pair.other.name and other.scale == each.scale and other.reason not in INVALID_HERE
-        and all(other.question[name] == each.question[name] for name in names)
-    )  # fmt: skip
-    return next(valid, None) is None
+def _asked(each: Alone) -> tuple[object, ...]:
+    return (each.scale, *(each.question[name] for name in ("experiment", "workload", "operation", "engine")))
 
 
 def compare_sides(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from tiercel.runs.batch import over_budget
 from tiercel.runs.history import History
 from tiercel.runs.planning import Project
 from tiercel.runs.stamps import stamp_name, stamps_folder
-from tiercel.study.plan import Batch
 
 #: In a batch's stamp: how many of its runs were left out.
 LEFT_OUT = "over budget"
@@ -29,11 +27,12 @@ def stamps_within_budget(
     plan = project.plan
     folder = stamps_folder(results, plan.study.study)
     if not over_budget(project, history):
-
-        def lacks(batch: Batch) -> bool:
-            return any(run.id not in done and history.wanted(run) for run in batch.runs)
-
-        return {batch.name: _to_be_made(folder, batch, lacks) for batch in plan.batches}, ""
+        return {
+            batch.name: _to_be_made(
+                folder, batch.name, any(run.id not in done and history.wanted(run) for run in batch.runs)
+            )
+            for batch in plan.batches
+        }, ""
     stamps = {}
     missing = 0
     for batch in plan.batches:
@@ -60,11 +59,11 @@ def _made(folder: Path, batch: str) -> list[str]:
     return names
 
 
-def _to_be_made(folder: Path, batch: Batch, lacks: Callable[[Batch], bool]) -> str:
+def _to_be_made(folder: Path, batch: str, lacks_runs: bool) -> str:
     """Return the stamp that says that a batch was carried out whole: the last one, or one that is to come."""
-    made = _made(folder, batch.name)
-    whole = made and not _left_out(folder / made[-1]) and not lacks(batch)
-    return made[-1] if whole else stamp_name(batch.name, len(made))
+    made = _made(folder, batch)
+    whole = made and not lacks_runs and not _left_out(folder / made[-1])
+    return made[-1] if whole else stamp_name(batch, len(made))
 
 
 def _left_out(stamp: Path) -> bool:

@@ -64,7 +64,8 @@ def _check_finished(plan: RunPlan, store: RawStore, found: Mapping[str, FileSyst
             ) from None
         if differs and (raw := store.read(run.id)) and raw.ok:
             others.setdefault(name, []).append((run.id, differs))
-    for name, runs in others.items():
+    if others:
+        name, runs = next(iter(others.items()))
         first, differs = runs[0]
         raise UserError(
             f"storage {name}: {len(runs)} finished runs of study {plan.study.study} measured another "
